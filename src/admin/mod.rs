@@ -14,6 +14,7 @@ mod origin;
 mod page;
 mod problem;
 mod query;
+mod requests;
 mod router;
 mod server;
 mod session;
@@ -21,6 +22,7 @@ mod settings;
 mod state;
 mod status;
 mod token;
+mod top;
 
 #[cfg(test)]
 mod tests;

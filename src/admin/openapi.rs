@@ -106,7 +106,8 @@ fn info() -> Info {
         .version("1")
         .description(Some(
             "Errors are problem documents (RFC 9457). Where `admin.token_file` is set, everything but /healthz, /readyz, \
-             /metrics and the files of the dashboard needs the token, or the cookie of a session that it opened. No answer repeats the value of a key, but answers name banned networks.",
+             /metrics and the files of the dashboard needs the token, or the cookie of a session that it opened. Answers \
+             name addresses and user names where an operator needs them, and never a token.",
         ))
         .build()
 }

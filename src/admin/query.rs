@@ -3,8 +3,11 @@
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
+use super::AdminState;
 use super::problem::Problem;
+use crate::decision::operator::InvalidLimitQuery;
 use crate::spelling::listed;
 use crate::spelling::nearest;
 
@@ -45,6 +48,28 @@ impl<'q> Query<'q> {
             Problem::bad_request(format!("`{name}` is a whole number from {} to {}", bounds.start(), bounds.end()))
         })
     }
+
+    /// One of several words.
+    pub(super) fn word<T: Copy>(&self, name: &'static str, default: T, words: &[(&str, T)]) -> Result<T, Problem> {
+        let Some(text) = self.text(name) else { return Ok(default) };
+        let found = words.iter().find(|(word, _)| *word == text);
+        found.map(|(_, meaning)| *meaning).ok_or_else(|| {
+            let words: Vec<_> = words.iter().map(|(word, _)| *word).collect();
+            Problem::bad_request(format!("`{name}` is one of {}", listed(&words)))
+        })
+    }
+}
+
+/// The limit of this name, which a parameter names.
+pub(super) fn known_limit(state: &AdminState, name: &str) -> Result<Arc<str>, Problem> {
+    let policy = state.policy.load();
+    let names: Vec<_> = policy.limits.iter().map(|limit| &limit.name).collect();
+    if let Some(found) = names.iter().find(|known| &****known == name) {
+        return Ok(Arc::clone(found));
+    }
+    let names: Vec<_> = names.iter().map(|name| &***name).collect();
+    let near = nearest(name, &names).map(str::to_owned);
+    Err(Problem::invalid_query(&InvalidLimitQuery::NoSuchLimit { near }))
 }
 
 fn unknown(name: &str, known: &[&str]) -> Problem {
@@ -67,5 +92,12 @@ mod tests {
         {
             assert!(of(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_word_is_one_of_those_that_are_known() {
+        let of = |query| Query::read(Some(query), &["by"]).and_then(|read| read.word("by", 0, &[("denied", 1)]));
+        assert_eq!((of(""), of("by=denied")), (Ok(0), Ok(1)));
+        assert!(of("by=Denied").is_err() && of("by=").is_err());
     }
 }

@@ -21,8 +21,10 @@ use super::openapi;
 use super::openapi::Document;
 use super::page;
 use super::problem;
+use super::requests;
 use super::session;
 use super::status;
+use super::top;
 
 pub(super) fn router(state: Arc<AdminState>) -> Router {
     let (routed, description) = described_routes().split_for_parts();
@@ -49,4 +51,7 @@ fn described_routes() -> OpenApiRouter<Arc<AdminState>> {
         .routes(routes!(history::history))
         .merge(limits::routes())
         .merge(status::routes())
+        .routes(routes!(requests::list))
+        .routes(routes!(requests::show))
+        .routes(routes!(top::top))
 }

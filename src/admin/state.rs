@@ -22,6 +22,8 @@ use crate::decision::Policy;
 use crate::record::EventBus;
 use crate::record::Gauges;
 use crate::record::Metrics;
+use crate::record::heavy_keys::KeyTables;
+use crate::record::kept_requests::KeptRequests;
 use crate::store::AnyStore;
 use crate::store::SharedRecords;
 
@@ -39,6 +41,8 @@ pub struct AdminSources {
     /// To the thread that controls the gateway.
     pub reload_requests: mpsc::Sender<ReloadRequest>,
     pub identity: GatewayIdentity,
+    pub kept_requests: Arc<KeptRequests>,
+    pub key_tables: Arc<KeyTables>,
 }
 
 /// Shared by all handlers.
@@ -56,6 +60,8 @@ pub struct AdminState {
     pub(super) records: Option<SharedRecords>,
     /// Where requests are accepted.
     pub(super) listeners: ArcSwap<Vec<SocketAddr>>,
+    pub(super) kept_requests: Arc<KeptRequests>,
+    pub(super) key_tables: Arc<KeyTables>,
     pub(super) rules: ArcSwap<AdminRules>,
     pub(super) sessions: Sessions,
     pub(super) failed_attempts: FailedAttempts,
@@ -64,7 +70,18 @@ pub struct AdminState {
 
 impl AdminState {
     pub fn new(sources: AdminSources, rules: AdminRules) -> Arc<Self> {
-        let AdminSources { metrics, gauges, policy, store, event_bus, config, reload_requests, identity } = sources;
+        let AdminSources {
+            metrics,
+            gauges,
+            policy,
+            store,
+            event_bus,
+            config,
+            reload_requests,
+            identity,
+            kept_requests,
+            key_tables,
+        } = sources;
         let records = SharedRecords::of(&store, Arc::clone(&identity.id));
         let (config, last_reload) = (ArcSwap::from_pointee(config), ArcSwapOption::empty());
         let (rules, draining) = (ArcSwap::from_pointee(rules), AtomicBool::new(false));
@@ -81,6 +98,8 @@ impl AdminState {
             identity,
             records,
             listeners: ArcSwap::default(),
+            kept_requests,
+            key_tables,
             rules,
             sessions,
             failed_attempts,

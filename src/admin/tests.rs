@@ -269,6 +269,8 @@ fn state() -> Arc<AdminState> {
         // Its other end is gone, as in a gateway that ends.
         reload_requests: mpsc::channel(1).0,
         identity: GatewayIdentity::new("test", Timestamp::EPOCH),
+        kept_requests: Arc::default(),
+        key_tables: Arc::default(),
     };
     AdminState::new(sources, AdminRules { token: None, on_failure: OnFailure::Local })
 }

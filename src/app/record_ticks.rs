@@ -8,13 +8,15 @@ use tokio::time::interval;
 use crate::clock;
 use crate::record::Sinks;
 
-/// Reads the counters for the history. Never returns.
+/// Reads the counters for the history, and ends the minutes of the counts by key. Never returns.
 pub(super) async fn run(sinks: Sinks) {
     let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        sinks.metrics().history().read_counters(clock::wall());
+        let now = clock::wall();
+        sinks.metrics().history().read_counters(now);
+        sinks.key_tables().finish_minutes(now);
     }
 }
 

@@ -208,5 +208,7 @@ fn admin_sources(
         config,
         reload_requests,
         identity: GatewayIdentity::new(&rustix::system::uname().nodename().to_string_lossy(), clock::wall()),
+        kept_requests: Arc::clone(sinks.kept_requests()),
+        key_tables: Arc::clone(sinks.key_tables()),
     }
 }

@@ -8,6 +8,7 @@ use super::Decision;
 use super::Denial;
 use super::DenialCause;
 use super::LimitReports;
+use super::MetLimit;
 use super::NewBan;
 use super::Pass;
 use super::PendingOutcome;
@@ -56,6 +57,7 @@ impl<'p> Plan<'p, '_> {
                 delayed_key: rulings.delay.and_then(|(ruling, _)| ruling.key),
                 slots,
                 pending: self.pending(verdicts, true),
+                met: if rulings.delay.is_some() { self.met(verdicts) } else { Vec::new() },
                 report: rulings.report,
             });
         };
@@ -70,6 +72,7 @@ impl<'p> Plan<'p, '_> {
             is_suspect: false,
             slots,
             pending: self.pending(verdicts, false),
+            met: self.met(verdicts),
             report: rulings.report,
         }))
     }
@@ -84,6 +87,14 @@ impl<'p> Plan<'p, '_> {
             }
         }
         rulings
+    }
+
+    /// What each limit made of the request. Requests that pass at once need it not.
+    fn met(&self, verdicts: &[Verdict]) -> Vec<MetLimit> {
+        let mut next = 0;
+        let rulings =
+            (0..self.charges.limits.len()).filter_map(|number| LimitRuling::of(self, number, verdicts, &mut next));
+        rulings.map(|ruling| ruling.met()).collect()
     }
 
     /// Every key that a limit with `ban` denies and that was not banned before.

@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use super::Denial;
 use super::LimitReports;
+use super::MetLimit;
 use super::PendingOutcome;
 use crate::key::KeyHash;
 use crate::limit::LimitId;
@@ -35,4 +36,6 @@ pub struct Pass {
     /// What waits for the outcome; `None`: no limit counts by outcome.
     pub pending: Option<Box<PendingOutcome>>,
     pub report: LimitReports,
+    /// Every limit that the request met, if one delays it.
+    pub met: Vec<MetLimit>,
 }

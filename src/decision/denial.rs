@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use smallvec::smallvec;
 
 use super::LimitReports;
+use super::MetLimit;
 use super::PendingOutcome;
 use super::Policy;
 use crate::key::KeyHash;
@@ -40,6 +41,8 @@ pub struct Denial {
     /// What shadow limits charged that count by outcome. A denied request has no outcome.
     pub pending: Option<Box<PendingOutcome>>,
     pub report: LimitReports,
+    /// Every limit that the request met.
+    pub met: Vec<MetLimit>,
 }
 
 /// What a limit does besides denying.
@@ -115,6 +118,7 @@ impl Denial {
             slots: SmallVec::new(),
             pending: None,
             report: LimitReports::default(),
+            met: Vec::new(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
+use super::MetLimit;
 use super::Penalty;
 use super::Verdict;
 use super::plan::Plan;
@@ -26,6 +27,8 @@ pub(super) struct LimitRuling<'p, 'v> {
     banned: bool,
     /// The key that denies it, for a ban or a challenge.
     pub(super) key: Option<KeyHash>,
+    /// The key with the least left, where one was counted.
+    pub(super) tightest: Option<KeyHash>,
     /// Where the key with the least left stands; empty where no key was counted.
     pub(super) standings: &'v [Standing],
 }
@@ -55,7 +58,7 @@ impl<'p, 'v> LimitRuling<'p, 'v> {
         let (outright, banned) = (planned.outright, ban.is_some());
         let mut denies = if outright { Some(RetryWait::Forever) } else { ban.map(|ban| RetryWait::For(ban.left)) };
         let mut key = ban.map(|ban| ban.key);
-        let mut tightest: Option<&Verdict> = None;
+        let mut tightest: Option<(KeyHash, &Verdict)> = None;
         let charges = &plan.batch().charges;
         while let (Some(charge), Some(verdict)) = (charges.get(*next), verdicts.get(*next))
             && usize::from(charge.limit) == number
@@ -71,16 +74,17 @@ impl<'p, 'v> LimitRuling<'p, 'v> {
                 }
                 denies = denies.max(Some(wait));
             }
-            if tightest.is_none_or(|so_far| left(verdict) < left(so_far)) {
-                tightest = Some(verdict);
+            if tightest.is_none_or(|(_, so_far)| left(verdict) < left(so_far)) {
+                tightest = Some((charge.key, verdict));
             }
         }
         if denies.is_none() && tightest.is_none() {
             return None;
         }
-        let standings = tightest.map_or(&[][..], |verdict| &verdict.standings);
+        let standings = tightest.map_or(&[][..], |(_, verdict)| &verdict.standings);
+        let tightest = tightest.map(|(key, _)| key);
         let limit = plan.entry.policy.limit(planned.limit);
-        Some(Self { id: planned.limit, limit, denies, outright, banned, key, standings })
+        Some(Self { id: planned.limit, limit, denies, outright, banned, key, tightest, standings })
     }
 
     /// Whether it denies the request. Shadow limits deny nothing, and a limit that delays denies only what it does not
@@ -116,6 +120,17 @@ impl<'p, 'v> LimitRuling<'p, 'v> {
             RetryWait::For(_) if begins => RetryWait::For(Duration::ZERO),
             wait => wait,
         })
+    }
+
+    /// For the story of a request that is denied or held.
+    pub(super) fn met(&self) -> MetLimit {
+        MetLimit {
+            limit: self.id,
+            key: self.key.or(self.tightest),
+            denied: self.denies.is_some(),
+            wait: self.wait().and_then(RetryWait::span),
+            standings: self.standings.iter().copied().collect(),
+        }
     }
 
     pub(super) fn penalty(&self) -> Penalty {

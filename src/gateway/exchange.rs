@@ -227,6 +227,7 @@ impl Drop for Exchange {
             bytes_in: self.body.as_ref().map_or(0, BodyProgress::bytes),
             bytes_out: self.bytes_out,
             applied_limit: decision.applied_limit.as_deref(),
+            facts: decision.facts.as_ref(),
         });
     }
 }
@@ -261,5 +262,6 @@ pub(super) fn record_malformed_head(worker: &WorkerState, connection: &Connectio
         bytes_in: 0,
         bytes_out: 0,
         applied_limit: None,
+        facts: None,
     });
 }

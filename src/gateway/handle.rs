@@ -107,7 +107,7 @@ async fn decide(
     let (worker, facts) = (&exchange.worker, &exchange.facts);
     let store = &worker.store;
     let head = RequestHead::read(&facts.head, facts.identity.client);
-    let banned = store.bans().of_address(facts.identity.client.address()).map(|(ban, _)| ban);
+    let banned = store.bans().of_address(facts.identity.client.address());
     let key_ring = live.device_cookies.then(|| store.key_ring().load());
     let device_keys = key_ring.as_deref().map(|ring| DeviceKeys { ring, now: facts.started });
     let entry = decision::enter(&live.policy, &head).with_device_keys(device_keys).with_ban(banned.is_some());
@@ -138,9 +138,10 @@ async fn decide(
         decision = plan.conclude(&Box::pin(store.decide(plan.batch())).await.map_err(store_down)?);
         reservation = reserve(&mut decision, store, live);
     }
-    let took = worker.clock.now().since(since);
+    let now = worker.clock.now();
+    let took = now.since(since);
     Ok(match decision {
-        Decision::Pass(pass) => FinalDecision::pass(pass, reservation, live, &plan, store, took),
+        Decision::Pass(pass) => FinalDecision::pass(pass, reservation, live, &plan, store, (now, took)),
         Decision::Deny(denial) => FinalDecision::deny(denial, reservation, live, &plan, store, (banned, took)).await,
     })
 }

@@ -6,6 +6,7 @@ use ipnet::IpNet;
 
 use super::Key;
 use super::KeyHasher;
+use super::KeyPart;
 use super::KeySpec;
 use super::Selector;
 use super::SelectorSubject;
@@ -39,9 +40,7 @@ impl DisplayKey {
                     (mask(value, 1, Some(shown)), text(value))
                 }
                 (selector, SelectorSubject::Client | SelectorSubject::Account) => {
-                    let letters = usize::from(!may_hold_a_secret(selector));
-                    let digits = Some(shown).filter(|_| !may_hold_a_password(selector));
-                    let masked = mask(value, letters, digits);
+                    let masked = mask_other(selector, value, shown);
                     (masked.clone(), masked)
                 }
             };
@@ -61,6 +60,58 @@ impl DisplayKey {
     /// The values for operators who may lift a ban.
     pub fn for_operators(&self) -> &[(String, String)] {
         self.clear.as_deref().unwrap_or(&self.masked)
+    }
+}
+
+/// A key as the admin API shows it: addresses in clear, tokens and cookies masked, user names as the place allows.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct OperatorKey {
+    pub parts: Vec<OperatorPart>,
+}
+
+/// One part of a key.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct OperatorPart {
+    pub selector: String,
+    /// At most [`MAX_SHOWN`] characters. Never leaves this process where `masked` is there.
+    pub value: String,
+    /// The value where this process is not asked itself; `None`: as here.
+    pub masked: Option<String>,
+}
+
+/// How much of a value is shown, in characters.
+pub const MAX_SHOWN: usize = 80;
+
+impl OperatorKey {
+    /// `key` has the parts of `spec`, in the same order. `shown` makes the digits that distinguish masks.
+    pub fn of(spec: &KeySpec, key: &Key, shown: &KeyHasher) -> Self {
+        let part = |(part, value): (&KeyPart, &[u8])| {
+            let (value, masked) = match (&part.selector, part.selector.subject()) {
+                (Selector::ClientIp(_), _) => (network(value).map(plain).unwrap_or_default(), None),
+                (_, SelectorSubject::Request) => (text(value), None),
+                (selector, SelectorSubject::Account) if names_a_user(selector) => {
+                    (text(value), Some(mask(value, 1, Some(shown))))
+                }
+                (selector, SelectorSubject::Client | SelectorSubject::Account) => {
+                    (mask_other(selector, value, shown), None)
+                }
+            };
+            OperatorPart { selector: part.selector.to_string(), value: shortened(value), masked }
+        };
+        Self { parts: spec.parts.iter().zip(key.parts()).map(part).collect() }
+    }
+
+    /// The key of a client, as the network that it is counted by.
+    pub fn of_client(network: IpNet) -> Self {
+        let selector = Selector::ClientIp(None).to_string();
+        Self { parts: vec![OperatorPart { selector, value: plain(network), masked: None }] }
+    }
+}
+
+fn shortened(value: String) -> String {
+    match value.char_indices().nth(MAX_SHOWN) {
+        Some((end, _)) => format!("{}…", &value[..end]),
+        None => value,
     }
 }
 
@@ -148,6 +199,13 @@ fn mask(value: &[u8], letters: usize, shown: Option<&KeyHasher>) -> String {
     format!("{start}***{digits}")
 }
 
+/// The mask of a value that is neither an address nor a user name.
+fn mask_other(selector: &Selector, value: &[u8], shown: &KeyHasher) -> String {
+    let letters = usize::from(!may_hold_a_secret(selector));
+    let digits = Some(shown).filter(|_| !may_hold_a_password(selector));
+    mask(value, letters, digits)
+}
+
 /// The network of a `client_ip` in a key: the prefix length, then the address.
 fn network(value: &[u8]) -> Option<IpNet> {
     let (prefix, octets) = value.split_first()?;
@@ -178,7 +236,6 @@ mod tests {
     use super::*;
     use crate::client::ClientIp;
     use crate::client::Prefix;
-    use crate::key::KeyPart;
     use crate::key::Spelling;
     use crate::key::extract::encode;
 
@@ -259,6 +316,11 @@ mod tests {
         let shown: Vec<&str> = named.for_operators().iter().map(|(_, value)| &**value).collect();
         assert_eq!(shown[..4], ["198.51.100.7", "alice", "a@example.com", "***"]);
         assert!(shown[4].starts_with("***") && shown[5].starts_with("t***"), "{shown:?}");
+        let OperatorKey { parts } = OperatorKey::of(&spec, &key, &KeyHasher::new([7; 16]));
+        let here: Vec<&str> = parts.iter().map(|part| &*part.value).collect();
+        assert_eq!(here, shown);
+        let elsewhere: Vec<_> = parts.iter().map(|part| part.masked.as_deref().unwrap_or(&part.value)).collect();
+        assert!(elsewhere[0] == "198.51.100.7" && elsewhere[1].starts_with("a***") && elsewhere[2].starts_with("a***"));
         let elsewhere = DisplayKey { clear: None, ..named };
         assert!(elsewhere.for_operators()[1].1.starts_with("a***"));
     }

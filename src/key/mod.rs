@@ -10,6 +10,8 @@ pub mod spec;
 pub mod undisputed;
 
 pub use self::display::DisplayKey;
+pub use self::display::OperatorKey;
+pub use self::display::OperatorPart;
 pub use self::encoding::Key;
 pub use self::extract::Capture;
 pub use self::extract::Captures;

@@ -18,6 +18,13 @@ use super::Sinks;
 use super::access_log;
 use super::access_log::LineContext;
 use super::event::EventKind;
+use super::heavy_keys::KeyTable;
+use super::kept_requests::DecisionFacts;
+use super::kept_requests::KeptRequest;
+use super::kept_requests::KeptRequests;
+use super::kept_requests::LimitFacts;
+use super::kept_requests::MAX_PATH;
+use super::kept_requests::cut;
 use super::metrics::LimitMetrics;
 use super::metrics::RouteMetrics;
 use super::metrics::UpstreamMetrics;
@@ -25,6 +32,7 @@ use super::notify::WebhookChannel;
 use super::notify::WebhookChannels;
 use crate::clock;
 use crate::clock::Clock;
+use crate::clock::Timestamp;
 use crate::decision::Policy;
 use crate::key::KeyHash;
 use crate::limit::Limit;
@@ -46,6 +54,11 @@ pub struct Recorder {
     limits: Vec<LimitMetrics>,
     /// The channels that each limit notifies, by `LimitId`.
     channels: Vec<Vec<Arc<WebhookChannel>>>,
+    kept_requests: Arc<KeptRequests>,
+    /// Counts requests by client.
+    clients: Arc<KeyTable>,
+    /// By `LimitId`: what stories say of the limit, and the counts of its keys.
+    watched_limits: Vec<(Arc<LimitFacts>, Arc<KeyTable>)>,
     /// By `UpstreamId`.
     upstreams: Vec<UpstreamMetrics>,
 }
@@ -81,6 +94,13 @@ impl Recorder {
             channels: Vec::new(),
             event_bus: Arc::clone(&sinks.event_bus),
             clock: Clock::system(),
+            kept_requests: Arc::clone(&sinks.kept_requests),
+            clients: Arc::clone(sinks.key_tables.clients()),
+            watched_limits: policy
+                .limits
+                .iter()
+                .map(|limit| (Arc::new(LimitFacts::of(limit)), sinks.key_tables.limit(&limit.name)))
+                .collect(),
             upstreams: upstreams.into_iter().map(|names| UpstreamMetrics::new(metrics, names)).collect(),
             metrics: Arc::clone(metrics),
         }
@@ -111,10 +131,28 @@ impl Recorder {
         self.logs_requests() || self.has_consumers_for(Some(limit))
     }
 
+    /// What stories say of a limit.
+    pub fn limit_facts(&self, limit: LimitId) -> &Arc<LimitFacts> {
+        &self.watched_limits[usize::from(limit.0)].0
+    }
+
+    /// The counts of the keys of a limit.
+    pub fn keys_of(&self, limit: LimitId) -> &KeyTable {
+        &self.watched_limits[usize::from(limit.0)].1
+    }
+
+    /// The counts of clients.
+    pub fn clients(&self) -> &KeyTable {
+        &self.clients
+    }
+
     /// Counts a request, logs it, and reports what a limit or a list did to it. Does not wait.
     pub fn record(&self, request: &RequestRecord<'_>) {
         self.count(request);
         self.report(request);
+        if let Some(facts) = request.facts {
+            self.kept_requests.keep(self.kept(request, facts));
+        }
         if let Some(RequestLog { lines, format, query }) = &self.log {
             let context = LineContext {
                 route: request.route.map(|route| &*self.route(Some(route)).name),
@@ -123,6 +161,31 @@ impl Recorder {
                 limits: &self.limits,
             };
             lines.append(|line| access_log::write(line, *format, clock::wall(), request, &context));
+        }
+    }
+
+    fn kept(&self, request: &RequestRecord<'_>, facts: &Arc<DecisionFacts>) -> KeptRequest {
+        let is_listed = request.decision == DecisionLabel::Listed;
+        let named = |limit: &&str| facts.limits.iter().find(|met| &*met.facts.name == *limit);
+        KeptRequest {
+            id: request.request_id.into(),
+            time: before(clock::wall(), request.duration),
+            // Only requests that were held go on, and may fail.
+            decision: match request.decision {
+                DecisionLabel::Error | DecisionLabel::Allowed => DecisionLabel::Delayed,
+                decision => decision,
+            },
+            client: request.identity.client.address(),
+            peer: request.identity.peer.address(),
+            method: request.method.as_str().into(),
+            host: request.host.into(),
+            path: cut(request.path, MAX_PATH),
+            route: request.route.map(|route| Arc::clone(&self.route(Some(route)).name)),
+            status: request.status.map(|status| status.as_u16()),
+            limit: request.limit.as_ref().and_then(named).map(|met| Arc::clone(&met.facts.name)),
+            ban: request.ban.map(Box::from),
+            list: request.limit.filter(|_| is_listed).map(Box::from),
+            facts: Arc::clone(facts),
         }
     }
 
@@ -221,6 +284,11 @@ impl Recorder {
     fn upstream(&self, upstream: UpstreamId) -> &UpstreamMetrics {
         &self.upstreams[usize::from(upstream.0)]
     }
+}
+
+fn before(moment: Timestamp, span: Duration) -> Timestamp {
+    let micros = u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
+    Timestamp::from_micros(moment.as_micros().saturating_sub(micros))
 }
 
 /// `None`: neither a limit nor a list acted on the request.

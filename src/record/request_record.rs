@@ -10,6 +10,7 @@ use http::Version;
 use super::DecisionLabel;
 use super::ObservedOutcome;
 use super::TraceId;
+use super::kept_requests::DecisionFacts;
 use crate::client::Identity;
 use crate::decision::LimitReport;
 use crate::key::KeyHash;
@@ -60,6 +61,8 @@ pub struct RequestRecord<'a> {
     pub bytes_out: u64,
     /// `None`: no limit denied or held the request.
     pub applied_limit: Option<&'a AppliedLimit>,
+    /// What the gateway knew when it denied or held the request. `None`: it passed at once, or nothing was decided.
+    pub facts: Option<&'a Arc<DecisionFacts>>,
 }
 
 /// The limit that denied or held a request.

@@ -9,6 +9,8 @@ use super::EventBus;
 use super::LineWriter;
 use super::LogFormat;
 use super::Metrics;
+use super::heavy_keys::KeyTables;
+use super::kept_requests::KeptRequests;
 
 /// Lives as long as the process. Clones share the sinks.
 #[derive(Clone, Debug)]
@@ -16,6 +18,8 @@ pub struct Sinks {
     pub(super) lines: Arc<LineWriter>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) event_bus: Arc<EventBus>,
+    pub(super) kept_requests: Arc<KeptRequests>,
+    pub(super) key_tables: Arc<KeyTables>,
     /// The format where the configuration names none.
     pub(super) default_format: LogFormat,
 }
@@ -30,7 +34,14 @@ impl Sinks {
     pub fn discard() -> Self {
         let lines = Arc::new(LineWriter::detached());
         let (metrics, event_bus) = (Arc::new(Metrics::new()), Arc::new(EventBus::new()));
-        Self { lines, metrics, event_bus, default_format: LogFormat::Json }
+        Self {
+            lines,
+            metrics,
+            event_bus,
+            kept_requests: Arc::default(),
+            key_tables: Arc::default(),
+            default_format: LogFormat::Json,
+        }
     }
 
     pub fn metrics(&self) -> &Arc<Metrics> {
@@ -39,6 +50,16 @@ impl Sinks {
 
     pub fn event_bus(&self) -> &Arc<EventBus> {
         &self.event_bus
+    }
+
+    /// The newest requests that were denied or held.
+    pub fn kept_requests(&self) -> &Arc<KeptRequests> {
+        &self.kept_requests
+    }
+
+    /// Who asks most, by limit and by client.
+    pub fn key_tables(&self) -> &Arc<KeyTables> {
+        &self.key_tables
     }
 
     /// Publishes an event that no request caused. Does not wait.

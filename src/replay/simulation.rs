@@ -106,7 +106,7 @@ impl Simulation {
             Decision::Pass(mut pass) => {
                 let passes_at = now + pass.delay.map_or(Duration::ZERO, |(_, span)| span);
                 let (slots, pending) = (mem::take(&mut pass.slots), pass.pending.take());
-                (DecisionRecord::of_pass(&mut pass, None, Duration::ZERO), slots, pending, Some(passes_at))
+                (DecisionRecord::of_pass(&mut pass, None, None, Duration::ZERO), slots, pending, Some(passes_at))
             }
             Decision::Deny(mut denial) => {
                 if !denial.new_bans.is_empty() {
@@ -114,7 +114,7 @@ impl Simulation {
                     new_bans = denial.new_bans.len();
                 }
                 let (slots, pending) = (mem::take(&mut denial.slots), denial.pending.take());
-                (DecisionRecord::of_denial(&mut denial, None, None, Duration::ZERO), slots, pending, None)
+                (DecisionRecord::of_denial(&mut denial, None, None, None, Duration::ZERO), slots, pending, None)
             }
         };
         drop(plan);

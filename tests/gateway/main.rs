@@ -70,6 +70,7 @@ mod upstream_http2;
 mod upstream_tls;
 mod websocket_http2;
 mod websocket_http2_ends;
+mod why;
 mod xml;
 
 #[path = "../support/mod.rs"]

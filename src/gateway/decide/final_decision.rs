@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use super::applied_limit;
 use super::bans;
+use super::facts;
 use super::record::DecisionRecord;
 use super::suspected_bans;
+use crate::clock::Timestamp;
 use crate::decision::Decision;
 use crate::decision::Denial;
 use crate::decision::Pass;
@@ -68,29 +70,31 @@ impl FinalDecision {
         live: &Snapshot,
         plan: &Plan<'_, '_>,
         store: &AnyStore,
-        took: Duration,
+        (now, took): (Timestamp, Duration),
     ) -> Self {
         let applied_limit = applied_limit::of_delay(&pass, live, plan, store);
-        let record = DecisionRecord::of_pass(&mut pass, applied_limit, took);
+        let facts = facts::of_pass(&pass, live, plan, store, now);
+        let record = DecisionRecord::of_pass(&mut pass, applied_limit, facts, took);
         Self { record, reservation, action: FinalAction::Forward { upstream: pass.upstream, delay: pass.delay } }
     }
 
-    /// Begins the bans of a denial. `banned`: the ban of the client's address, if it has one.
+    /// Begins the bans of a denial. `banned`: the ban of the client's address and how long it lasts, if it has one.
     pub async fn deny(
         mut denial: Pooled<Denial>,
         reservation: Reservation,
         live: &Arc<Snapshot>,
         plan: &Plan<'_, '_>,
         store: &Arc<AnyStore>,
-        (banned, took): (Option<BanId>, Duration),
+        (banned, took): (Option<(BanId, Duration)>, Duration),
     ) -> Self {
         if !denial.new_bans.is_empty() {
             let investigate = |suspected| suspected_bans::investigate(suspected, live, store);
             denial = Box::pin(bans::begin(denial, &live.policy, plan, store, investigate)).await;
         }
         let applied_limit = applied_limit::of_denial(&denial, live, plan, store);
-        let ban = bans::ban_of(&denial, banned);
-        let record = DecisionRecord::of_denial(&mut denial, applied_limit, ban, took);
+        let facts = facts::of_denial(&denial, live, plan, store, banned.map(|(_, left)| left));
+        let ban = bans::ban_of(&denial, banned.map(|(ban, _)| ban));
+        let record = DecisionRecord::of_denial(&mut denial, applied_limit, Some(facts), ban, took);
         Self { record, reservation, action: FinalAction::Deny(denial) }
     }
 }

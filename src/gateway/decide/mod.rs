@@ -3,6 +3,7 @@
 pub mod applied_limit;
 pub mod bans;
 pub mod challenge;
+pub mod facts;
 pub mod final_decision;
 pub mod record;
 pub mod suspected_bans;

@@ -12,6 +12,7 @@ use crate::decision::Penalty;
 use crate::limit::LimitId;
 use crate::record::AppliedLimit;
 use crate::record::DecisionLabel;
+use crate::record::kept_requests::DecisionFacts;
 use crate::route::RouteId;
 use crate::store::bans::BanId;
 use crate::units::whole_seconds;
@@ -30,6 +31,8 @@ pub struct DecisionRecord {
     pub retry_after: Option<u64>,
     /// What a limit did to the request; `None` when nothing reads it.
     pub applied_limit: Option<Box<AppliedLimit>>,
+    /// What the decision is made of; `None` for a request that passes at once.
+    pub facts: Option<Arc<DecisionFacts>>,
     /// How long the decision took; `None` when nothing was decided.
     pub took: Option<Duration>,
 }
@@ -52,24 +55,31 @@ impl DecisionRecord {
             report: LimitReports::default(),
             retry_after: None,
             applied_limit: None,
+            facts: None,
             took: None,
         }
     }
 
     /// `pass` may have a delay: its limit holds the request before it is forwarded.
-    pub fn of_pass(pass: &mut Pass, applied_limit: Option<Box<AppliedLimit>>, took: Duration) -> Self {
+    pub fn of_pass(
+        pass: &mut Pass,
+        applied_limit: Option<Box<AppliedLimit>>,
+        facts: Option<Arc<DecisionFacts>>,
+        took: Duration,
+    ) -> Self {
         let (label, decider) = match pass.delay {
             Some((limit, _)) => (DecisionLabel::Delayed, Decider::Limit(limit)),
             None => (DecisionLabel::Allowed, Decider::Nothing),
         };
         let report = mem::take(&mut pass.report);
-        Self { label, decider, report, applied_limit, took: Some(took), ..Self::undecided(pass.route) }
+        Self { label, decider, report, applied_limit, facts, took: Some(took), ..Self::undecided(pass.route) }
     }
 
     /// `denial` is final: its bans have begun.
     pub fn of_denial(
         denial: &mut Denial,
         applied_limit: Option<Box<AppliedLimit>>,
+        facts: Option<Arc<DecisionFacts>>,
         ban: Option<BanId>,
         took: Duration,
     ) -> Self {
@@ -86,6 +96,7 @@ impl DecisionRecord {
             report: mem::take(&mut denial.report),
             retry_after: retry_after(denial),
             applied_limit,
+            facts,
             took: Some(took),
         }
     }

@@ -21,6 +21,7 @@ use crate::gateway::exchange::Exchange;
 use crate::gateway::respond::reply;
 use crate::gateway::respond::reply::AfterReply;
 use crate::gateway::response_body::ResponseBody;
+use crate::head::Fields;
 use crate::head::KnownName;
 use crate::listen::Connection;
 use crate::listen::Response;
@@ -64,6 +65,7 @@ pub(super) fn relay(
     let length = if is_bodiless(&exchange, head.status) { BodyLength::NotSent } else { BodyLength::Sent };
     headers::prepare_answer(&mut head.fields, length, &exchange.live.significant_headers);
     exchange.live.ratelimit_headers.write(&mut head.fields, &exchange.decision().report);
+    name_request(&mut head.fields, &exchange);
     let asked_for_body = continue_signal.as_ref().is_none_or(ContinueSignal::close);
     if !asked_for_body && exchange.facts.head.version < Version::HTTP_2 {
         // The client may or may not send the body, so the next bytes on this connection are ambiguous.
@@ -72,6 +74,12 @@ pub(super) fn relay(
     exchange.set_status(head.status);
     exchange.set_server(Some(server), previous_attempts);
     Response { head, body: ResponseBody::relay(body, exchange, continue_signal, watch) }
+}
+
+/// Every answer has the id that the log and the admin API know the request by. An application that sends one has it from the
+/// gateway, or means something else by it that nobody could tell apart.
+fn name_request(fields: &mut Fields, exchange: &Exchange) {
+    fields.insert(KnownName::X_REQUEST_ID, exchange.facts.request_id.as_bytes());
 }
 
 /// Whether an answer stands for a body that is not sent. A status that never has a body stands for none.
@@ -103,6 +111,7 @@ pub(super) async fn switch(
     let protocol = head.fields.get(KnownName::UPGRADE).map(<[u8]>::to_vec);
     headers::prepare_answer(&mut head.fields, BodyLength::Sent, &exchange.live.significant_headers);
     exchange.live.ratelimit_headers.write(&mut head.fields, &exchange.decision().report);
+    name_request(&mut head.fields, &exchange);
     head.fields.append(KnownName::CONNECTION, b"upgrade");
     if let Some(protocol) = protocol {
         head.fields.append(KnownName::UPGRADE, &protocol);

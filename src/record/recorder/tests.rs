@@ -160,6 +160,7 @@ fn request() -> RequestRecord<'static> {
         bytes_in: 0,
         bytes_out: 0,
         applied_limit: None,
+        facts: None,
     }
 }
 

@@ -223,6 +223,7 @@ fn denied() -> RequestRecord<'static> {
         bytes_in: 27,
         bytes_out: 512,
         applied_limit: None,
+        facts: None,
     }
 }
 

@@ -142,6 +142,7 @@ impl Sample {
             bytes_in: self.numbers[1],
             bytes_out: self.numbers[2],
             applied_limit: applied.as_ref(),
+            facts: None,
         };
         let limits = limits.map(|(name, _)| LimitMetrics::new(&name.into(), &Action::default()));
         let context = LineContext { route, upstream, query, limits: &limits };

@@ -1,0 +1,87 @@
+//! Who asks most: the busiest keys of a limit, or the busiest clients.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::RawQuery;
+use axum::extract::State;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::AdminState;
+use super::problem::Problem;
+use super::query::Query;
+use super::query::known_limit;
+use crate::clock::wall;
+use crate::record::heavy_keys::KeyCounts;
+use crate::record::heavy_keys::Order;
+use crate::record::history::MAX_MINUTES;
+use crate::record::kept_requests::Viewer;
+
+/// A key, or a client, that asks often.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = BusyKey)]
+pub(super) struct BusyKeyResponse {
+    /// Each selector and its value.
+    key: BTreeMap<String, String>,
+    requests: u64,
+    denied: u64,
+    /// Its first request in that time.
+    #[schema(format = DateTime)]
+    first: String,
+    /// Its last request.
+    #[schema(format = DateTime)]
+    last: String,
+}
+
+/// Who asks most
+///
+/// The busiest keys of a limit, or without `limit` the busiest clients. `denied` counts every request that was denied, and
+/// under a limit also those that it held. `requests` of a very busy core are estimated from one of eight.
+#[utoipa::path(
+    get,
+    path = "/api/v1/top",
+    params(
+        ("limit" = Option<String>, Query, description = "The name of a limit."),
+        ("by" = Option<String>, Query, description = "`denied` or `requests`. Left out: `denied`."),
+        ("n" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "Left out: 20."),
+        ("minutes" = Option<u64>, Query, minimum = 1, maximum = 1440, description = "Left out: 10."),
+    ),
+    responses(
+        (status = 200, description = "The busiest first.", body = Vec<BusyKeyResponse>),
+        (status = 400, description = "A parameter is wrong, or there is no such parameter."),
+        (status = 404, description = "There is no such limit."),
+    )
+)]
+pub(super) async fn top(
+    State(state): State<Arc<AdminState>>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<Vec<BusyKeyResponse>>, Problem> {
+    let query = Query::read(query.as_deref(), &["limit", "by", "n", "minutes"])?;
+    let minutes = query.number("minutes", DEFAULT_MINUTES, 1..=MAX_MINUTES)?;
+    let most = query.number("n", DEFAULT_MOST, 1..=MAX_MOST)?;
+    let by = query.word("by", Order::Denied, &[("denied", Order::Denied), ("requests", Order::Requests)])?;
+    let table = match query.text("limit") {
+        Some(name) => state.key_tables.limit(&known_limit(&state, name)?),
+        None => Arc::clone(state.key_tables.clients()),
+    };
+    let counts = table.counts(minutes, wall()).busiest(by, usize::try_from(most).unwrap_or(usize::MAX));
+    Ok(Json(counts.iter().map(BusyKeyResponse::of).collect()))
+}
+
+impl BusyKeyResponse {
+    fn of(counts: &KeyCounts) -> Self {
+        Self {
+            key: Viewer::ThisGateway.values(&counts.key),
+            requests: counts.requests,
+            denied: counts.denied,
+            first: counts.first.to_string(),
+            last: counts.last.to_string(),
+        }
+    }
+}
+
+const DEFAULT_MINUTES: u64 = 10;
+const DEFAULT_MOST: u64 = 20;
+const MAX_MOST: u64 = 1000;

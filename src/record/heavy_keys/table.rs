@@ -1,0 +1,225 @@
+//! The heaviest keys of one limit, or the heaviest clients.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::key_counts::CountsByKey;
+use super::key_counts::KeyCounts;
+use super::space_saving::SpaceSaving;
+use crate::clock::Timestamp;
+use crate::key::KeyHash;
+use crate::key::OperatorKey;
+
+/// The heaviest keys of the last hour by the minute, and of the last day by the hour. Of a minute that is over it keeps
+/// `KEPT` keys by requests and as many by denials.
+#[derive(Debug, Default)]
+pub struct KeyTable {
+    /// What each core counts in the current minute, in a box because most limits are met by no request for hours.
+    cores: [Mutex<Option<Box<CoreTable>>>; CORES],
+    finished: Mutex<Finished>,
+}
+
+/// What one core counts in one minute.
+#[derive(Debug)]
+struct CoreTable {
+    minute: u64,
+    by_requests: SpaceSaving<KeyHash, KeyCounts>,
+    by_denied: SpaceSaving<KeyHash, KeyCounts>,
+}
+
+/// The minutes and hours that are over, the newest last. The last hour may still be under way.
+#[derive(Debug, Default)]
+struct Finished {
+    minutes: VecDeque<(u64, CountsByKey)>,
+    hours: VecDeque<(u64, CountsByKey)>,
+}
+
+/// Tables that cores count into without waiting for each other. With more cores than this some share one.
+const CORES: usize = 16;
+
+/// How many keys a core counts in a minute. A key that has more than one of so many requests is among them.
+const COUNTED: usize = 1024;
+
+/// How many keys are kept of a minute or an hour that is over.
+const KEPT: usize = 256;
+
+const MINUTES_KEPT: u64 = 60;
+const HOURS_KEPT: u64 = 24;
+
+impl KeyTable {
+    /// Counts requests of a key that pass; `key` makes its readable form when it is counted for the first time.
+    pub fn count_passed(&self, hash: KeyHash, weight: u64, now: Timestamp, key: impl Fn() -> Arc<OperatorKey>) {
+        self.count(hash, weight, 0, now, key);
+    }
+
+    /// Counts a request of a key that is denied or held.
+    pub fn count_denied(&self, hash: KeyHash, now: Timestamp, key: impl Fn() -> Arc<OperatorKey>) {
+        self.count(hash, 1, 1, now, key);
+    }
+
+    fn count(&self, hash: KeyHash, requests: u64, denied: u64, now: Timestamp, key: impl Fn() -> Arc<OperatorKey>) {
+        let mut core = self.cores[own_core()].lock();
+        let CoreTable { by_requests, by_denied, .. } = &mut **core.get_or_insert_with(|| CoreTable::new(minute(now)));
+        let counts = by_requests.add(hash, requests, || KeyCounts::new(key(), now));
+        counts.add(requests, denied, now);
+        if denied > 0 {
+            let key = Arc::clone(&counts.key);
+            by_denied.add(hash, denied, || KeyCounts::new(key, now)).add(requests, denied, now);
+        } else if let Some(counts) = by_denied.get_mut(&hash) {
+            counts.add(requests, 0, now);
+        }
+    }
+
+    /// Puts together what the cores counted in a minute that is over.
+    pub fn finish_minutes(&self, now: Timestamp) {
+        let current = minute(now);
+        let is_over = |table: &mut Box<CoreTable>| table.minute != current;
+        let over: Vec<_> = self.cores.iter().filter_map(|core| core.lock().take_if(is_over)).collect();
+        let mut finished = self.finished.lock();
+        for table in over {
+            let counts = table.counts();
+            finished.add(table.minute, &counts);
+        }
+        finished.forget_before(current);
+    }
+
+    /// Every key of the last `minutes`, with what is certain of its requests. In no order.
+    pub fn counts(&self, minutes: u64, now: Timestamp) -> CountsByKey {
+        let mut all = CountsByKey::default();
+        for core in &self.cores {
+            let counts = core.lock().as_ref().map(|table| table.counts()).unwrap_or_default();
+            all.add_all(&counts);
+        }
+        let finished = self.finished.lock();
+        let (buckets, oldest) = if minutes <= MINUTES_KEPT {
+            (&finished.minutes, minute(now).saturating_sub(minutes))
+        } else {
+            (&finished.hours, minute(now).saturating_sub(minutes) / 60)
+        };
+        for (_, counts) in buckets.iter().filter(|(number, _)| *number >= oldest) {
+            all.add_all(counts);
+        }
+        drop(finished);
+        all.0.retain(|_, counts| now.since(counts.last) <= Duration::from_secs(minutes * 60));
+        all
+    }
+
+    /// Whether nothing was counted for a day.
+    pub(super) fn is_empty(&self) -> bool {
+        self.cores.iter().all(|core| core.lock().is_none()) && self.finished.lock().hours.is_empty()
+    }
+}
+
+impl CoreTable {
+    fn new(minute: u64) -> Box<Self> {
+        Box::new(Self { minute, by_requests: SpaceSaving::new(COUNTED), by_denied: SpaceSaving::new(COUNTED) })
+    }
+
+    /// The counts of every key since it got its place. A key may have one in either table, and got it earlier in one.
+    fn counts(&self) -> CountsByKey {
+        let mut all = CountsByKey::default();
+        for entry in self.by_requests.entries().iter().chain(self.by_denied.entries()) {
+            let known = all.0.entry(entry.key).or_insert_with(|| entry.value.clone());
+            known.requests = known.requests.max(entry.value.requests);
+            known.denied = known.denied.max(entry.value.denied);
+            known.first = known.first.min(entry.value.first);
+            known.last = known.last.max(entry.value.last);
+        }
+        all
+    }
+}
+
+impl Finished {
+    fn add(&mut self, minute: u64, counts: &CountsByKey) {
+        for (buckets, number) in [(&mut self.minutes, minute), (&mut self.hours, minute / 60)] {
+            if buckets.back().is_none_or(|(newest, _)| *newest != number) {
+                buckets.push_back((number, CountsByKey::default()));
+            }
+            if let Some((_, bucket)) = buckets.back_mut() {
+                bucket.add_all(counts);
+                bucket.keep_heaviest(KEPT);
+            }
+        }
+    }
+
+    fn forget_before(&mut self, minute: u64) {
+        // A clock that was set back leaves minutes of the future behind.
+        let is_kept = |number: u64, now: u64, most: u64| number <= now && number + most >= now;
+        self.minutes.retain(|(number, _)| is_kept(*number, minute, MINUTES_KEPT));
+        self.hours.retain(|(number, _)| is_kept(*number, minute / 60, HOURS_KEPT));
+    }
+}
+
+fn minute(moment: Timestamp) -> u64 {
+    moment.as_micros() / 60_000_000
+}
+
+/// The table of this thread.
+fn own_core() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static OWN: usize = NEXT.fetch_add(1, Ordering::Relaxed) % CORES);
+    OWN.with(|own| *own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::heavy_keys::Order;
+
+    const NOON: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
+
+    fn after(seconds: u64) -> Timestamp {
+        NOON + Duration::from_secs(seconds)
+    }
+
+    fn key() -> Arc<OperatorKey> {
+        Arc::new(OperatorKey::default())
+    }
+
+    fn found(table: &KeyTable, minutes: u64, now: Timestamp, order: Order) -> Vec<(u64, u64)> {
+        table.counts(minutes, now).busiest(order, 1000).iter().map(|counts| (counts.requests, counts.denied)).collect()
+    }
+
+    #[test]
+    fn requests_and_denials_of_a_key_are_counted_over_several_minutes() {
+        let table = KeyTable::default();
+        for number in 0..20 {
+            table.count_passed(KeyHash(1), 1, after(number * 10), key);
+            table.count_denied(KeyHash(2), after(number * 10), key);
+            table.finish_minutes(after(number * 10));
+        }
+        table.count_passed(KeyHash(1), 1, after(190), key);
+        let now = after(190);
+        assert_eq!(found(&table, 10, now, Order::Requests), [(21, 0), (20, 20)]);
+        assert_eq!(found(&table, 10, now, Order::Denied), [(20, 20)]);
+        assert_eq!(table.counts(10, now).0[&KeyHash(2)].first, NOON);
+        assert!(found(&table, 10, after(2000), Order::Requests).is_empty());
+        table.finish_minutes(after(2000));
+        assert_eq!(found(&table, 60, after(2000), Order::Denied), [(20, 20)]);
+        // The minutes are gone, the hours are not.
+        table.finish_minutes(after(3 * 3600));
+        assert_eq!(found(&table, 1440, after(3 * 3600), Order::Denied), [(20, 20)]);
+        table.finish_minutes(after(30 * 3600));
+        assert!(table.is_empty());
+    }
+
+    #[test]
+    fn one_that_is_denied_is_found_among_very_many_who_pass() {
+        let table = KeyTable::default();
+        for number in 0..200_000 {
+            table.count_passed(KeyHash(1000 + number), 1, NOON, key);
+            if number % 1000 == 0 {
+                table.count_denied(KeyHash(1), NOON, key);
+            }
+        }
+        assert_eq!(table.counts(1, NOON).busiest(Order::Denied, 1)[0].denied, 200);
+        table.finish_minutes(after(60));
+        assert_eq!(table.counts(5, after(60)).busiest(Order::Denied, 1)[0].denied, 200);
+        assert!(table.counts(5, after(60)).0.len() <= 2 * KEPT);
+    }
+}

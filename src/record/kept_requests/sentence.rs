@@ -1,0 +1,132 @@
+//! The story of a request as a sentence that a support desk can read out.
+
+use std::time::Duration;
+
+use super::KeptLimit;
+use super::KeptRequest;
+use super::Viewer;
+use crate::clock::Timestamp;
+use crate::limit::Rate;
+use crate::limit::Standing;
+use crate::record::DecisionLabel;
+
+/// Says what happened to a request, why, and when that ends.
+pub(super) fn sentence(request: &KeptRequest, viewer: Viewer) -> String {
+    let KeptRequest { decision, facts, .. } = request;
+    let time = clock_time(request.time, request.time);
+    let deciding = facts.limits.iter().find(|met| request.limit.as_ref() == Some(&met.facts.name));
+    let what = match (decision, deciding.and_then(|met| met.facts.delay)) {
+        (DecisionLabel::Delayed, Some(span)) => format!("Held for {} at {time}, then forwarded", span_words(span)),
+        (DecisionLabel::Delayed, None) => format!("Held at {time}, then forwarded"),
+        (DecisionLabel::Tarpitted, _) => format!("Held at {time}, then denied"),
+        (DecisionLabel::Challenged, _) => format!("Denied at {time}, with a proof of work to solve"),
+        _ => format!("Denied at {time}"),
+    };
+    let why = match deciding {
+        Some(met) => of_limit(request, met, viewer),
+        None => without_limit(request),
+    };
+    let end = match (facts.frees_at, request.ban.is_some()) {
+        (Some(end), false) if *decision != DecisionLabel::Delayed => {
+            format!("; the next one may pass from {}", clock_time(end, request.time))
+        }
+        _ => String::new(),
+    };
+    format!("{what}: {why}{end}.")
+}
+
+fn of_limit(request: &KeptRequest, met: &KeptLimit, viewer: Viewer) -> String {
+    let name = &met.facts.name;
+    let Some(key) = &met.key else {
+        let selectors = met.facts.selectors.join(" and ");
+        return format!("the limit {name} counts by {selectors}, and the request lacks a part of it");
+    };
+    let key = match &*viewer.values(key).into_iter().collect::<Vec<_>>() {
+        [] => "all requests together".to_owned(),
+        [(selector, address)] if selector == "client_ip" => address.clone(),
+        parts => parts.iter().map(|(selector, value)| format!("{selector} {value}")).collect::<Vec<_>>().join(" with "),
+    };
+    if let Some(ban) = &request.ban {
+        let end = request.facts.frees_at.map(|end| format!(" until {}", clock_time(end, request.time)));
+        return format!("the limit {name} has banned {key}{} (ban {ban})", end.unwrap_or_default());
+    }
+    if let Some(most) = met.facts.concurrent {
+        return format!("the limit {name} allows {most} requests at a time for {key}, and so many were under way");
+    }
+    let standings = met.facts.rates.iter().zip(&met.standings);
+    let full: Vec<_> = standings.filter(|(_, standing)| is_full(standing)).map(|(rate, _)| rate).collect();
+    if full.is_empty() {
+        let allowed = rates_words(&met.facts.rates.iter().collect::<Vec<_>>(), &met.facts.counted);
+        return format!("the limit {name} allows {allowed} for {key}, and there was no room for it");
+    }
+    let allowed = rates_words(&full, &met.facts.counted);
+    format!("the limit {name} allows {allowed} for {key}, and so many were counted")
+}
+
+fn without_limit(request: &KeptRequest) -> String {
+    let client = request.client;
+    match (&request.list, &request.ban, &request.route) {
+        (Some(list), ..) => format!("the list {list} denies {client}"),
+        (None, Some(ban), _) => {
+            let end = request.facts.frees_at.map(|end| format!(" until {}", clock_time(end, request.time)));
+            format!("{client} is banned{} (ban {ban})", end.unwrap_or_default())
+        }
+        (None, None, Some(route)) if request.decision == DecisionLabel::Listed => {
+            format!("the route {route} lets only members of its lists in, and {client} is not on one")
+        }
+        _ if request.facts.too_many_values => "it sent a field that a limit counts too often".to_owned(),
+        _ => format!("a rule of the gateway denies {client}"),
+    }
+}
+
+fn is_full(standing: &Standing) -> bool {
+    standing.remaining == 0
+}
+
+/// `5 requests a minute and 20 an hour`, `10 failures in 3 minutes`
+fn rates_words(rates: &[&Rate], [one, several]: &[String; 2]) -> String {
+    let words = rates.iter().enumerate().map(|(position, rate)| {
+        let span = match rate.per.as_secs() {
+            1 => "a second".to_owned(),
+            60 => "a minute".to_owned(),
+            3600 => "an hour".to_owned(),
+            86_400 => "a day".to_owned(),
+            _ => format!("in {}", span_words(rate.per)),
+        };
+        let count = rate.count.get();
+        match position {
+            0 => format!("{count} {} {span}", if count == 1 { one } else { several }),
+            _ => format!("{count} {span}"),
+        }
+    });
+    words.collect::<Vec<_>>().join(" and ")
+}
+
+/// `20 seconds`, `3 minutes`: in the largest unit that needs no fraction.
+fn span_words(span: Duration) -> String {
+    let seconds = span.as_secs();
+    let (count, unit) = match seconds {
+        0 => return format!("{} milliseconds", span.as_millis()),
+        _ if span.subsec_nanos() > 0 => return format!("{:.1} seconds", span.as_secs_f64()),
+        _ if seconds.is_multiple_of(86_400) => (seconds / 86_400, "day"),
+        _ if seconds.is_multiple_of(3600) => (seconds / 3600, "hour"),
+        _ if seconds.is_multiple_of(60) => (seconds / 60, "minute"),
+        _ => (seconds, "second"),
+    };
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {unit}{plural}")
+}
+
+/// `14:02:48 UTC`, with the date where it is not that of `seen`. A moment that is still to come is rounded up.
+fn clock_time(moment: Timestamp, seen: Timestamp) -> String {
+    let whole = if moment > seen { moment + Duration::from_micros(999_999) } else { moment };
+    let (text, seen) = (whole.to_string(), seen.to_string());
+    match (text.get(..10), text.get(11..19)) {
+        (Some(date), Some(time)) if seen.starts_with(date) => format!("{time} UTC"),
+        (Some(date), Some(time)) => format!("{date} {time} UTC"),
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests;

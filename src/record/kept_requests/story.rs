@@ -1,0 +1,108 @@
+//! The story of a request, as people and programs read it.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::KeptLimit;
+use super::KeptRequest;
+use super::Viewer;
+use super::sentence::sentence;
+use crate::clock::Timestamp;
+
+/// Everything that is known of a request that was denied or held.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
+#[schema(as = Request)]
+pub struct RequestStory {
+    pub id: String,
+    #[schema(format = DateTime)]
+    pub time: String,
+    /// As in the request log.
+    pub decision: String,
+    pub client: String,
+    pub peer: String,
+    pub method: String,
+    pub host: String,
+    pub path: String,
+    pub route: Option<String>,
+    pub status: Option<u16>,
+    /// The limit that decided.
+    pub limit: Option<String>,
+    /// The id of the ban that denied it.
+    pub ban: Option<String>,
+    /// The list that denied it.
+    pub list: Option<String>,
+    /// Each limit that it met.
+    pub limits: Vec<LimitStory>,
+    /// The same for people.
+    pub sentence: String,
+}
+
+/// What one limit made of the request.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
+#[schema(as = RequestLimit)]
+pub struct LimitStory {
+    pub name: String,
+    /// Each selector and its value. `None`: a part is missing, and the limit denies such requests.
+    pub key: Option<BTreeMap<String, String>>,
+    /// As in the metrics.
+    pub decision: String,
+    /// Empty where it is not known what was counted, and for a limit of concurrent requests.
+    pub rates: Vec<RateStory>,
+}
+
+/// Where a key stood under one rate.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
+#[schema(as = RequestRate)]
+pub struct RateStory {
+    pub limit: u32,
+    /// In seconds.
+    pub window: u64,
+    pub counted: u64,
+    /// When more may pass than at that moment. `None`: nothing was counted.
+    #[schema(format = DateTime)]
+    pub frees_at: Option<String>,
+}
+
+impl RequestStory {
+    pub fn of(request: &KeptRequest, viewer: Viewer) -> Self {
+        let owned = |text: &Option<Box<str>>| text.as_deref().map(str::to_owned);
+        Self {
+            id: request.id.to_string(),
+            time: request.time.to_string(),
+            decision: request.decision.as_str().to_owned(),
+            client: request.client.to_string(),
+            peer: request.peer.to_string(),
+            method: request.method.to_string(),
+            host: request.host.to_string(),
+            path: request.path.to_string(),
+            route: request.route.as_deref().map(str::to_owned),
+            status: request.status,
+            limit: request.limit.as_deref().map(str::to_owned),
+            ban: owned(&request.ban),
+            list: owned(&request.list),
+            limits: request.facts.limits.iter().map(|met| LimitStory::of(met, request.facts.decided, viewer)).collect(),
+            sentence: sentence(request, viewer),
+        }
+    }
+}
+
+impl LimitStory {
+    fn of(met: &KeptLimit, decided: Timestamp, viewer: Viewer) -> Self {
+        let rates = met.facts.rates.iter().zip(&met.standings);
+        let rates = rates.map(|(rate, standing)| RateStory {
+            limit: rate.count.get(),
+            window: rate.per.as_secs(),
+            counted: u64::from(rate.count.get()).saturating_sub(standing.remaining),
+            frees_at: (!standing.reset.is_zero()).then(|| (decided + standing.reset).to_string()),
+        });
+        Self {
+            name: met.facts.name.to_string(),
+            key: met.key.as_ref().map(|key| viewer.values(key)),
+            decision: met.facts.decision(met.denied).to_owned(),
+            rates: rates.collect(),
+        }
+    }
+}
