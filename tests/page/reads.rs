@@ -1,5 +1,6 @@
 //! What the page shows is what the API says.
 
+use fantoccini::key::Key;
 use serde_json::Value;
 
 use crate::site::Site;
@@ -41,8 +42,56 @@ fn it_shows_what_the_api_says_while_an_attack_runs() {
     page.says("#chart-passed figcaption", "Passed: 161 in this time");
     // Each client is one line, however often it was denied.
     page.says("#events-list", "denied 127.0.1.1 17 times");
+    // Who is behind it, and why.
+    let top = site.api("/api/v1/top");
+    page.says("#top-list", &format!("client_ip {}", top[0]["key"]["client_ip"].as_str().expect("an address")));
+    assert!(page.rows("#top-list").iter().all(|row| row[1] == "17"), "{:?}", page.rows("#top-list"));
+    let newest = &site.api("/api/v1/requests?n=1")[0];
+    page.says("#requests-list", newest["id"].as_str().expect("an id"));
     let bars = page.script("return document.querySelector('#chart-denied svg').getAttribute('aria-label')");
     assert!(bars.as_str().expect("a text").contains("119 in this time"), "{bars}");
+}
+
+#[test]
+fn a_request_is_found_by_its_id_with_the_keyboard() {
+    let site = Site::start();
+    for _ in 0..4 {
+        site.log_in("127.0.1.9", "alice");
+    }
+    let page = site.page();
+    page.says("#requests-list", "127.0.1.9");
+    let story = &site.api("/api/v1/requests?n=1")[0];
+    page.tab_to("#request-id");
+    page.write("no-such-id");
+    page.press(Key::Enter);
+    page.says("#request-error", "no request of that id");
+    page.write(story["id"].as_str().expect("an id"));
+    page.press(Key::Enter);
+    page.says("#story-sentence", story["sentence"].as_str().expect("a sentence"));
+    page.says("#story", "login-pace for client_ip 127.0.1.9: denied; 3 counted of 3 in 60 min");
+
+    // From the story to the ban of its client.
+    page.tab_to("#story button");
+    page.press(Key::Enter);
+    page.press(Key::Enter);
+    page.says("#ask", "Ban 127.0.1.9 for 1h?");
+    page.press(Key::Escape);
+
+    // Only requests of a client, and of a limit's keys.
+    page.tab_to("#requests-client");
+    page.write("127.0.1.8");
+    page.press(Key::Tab);
+    page.says("#requests-list", "No request was denied or held.");
+    page.tab_to("#requests-client");
+    page.write("nonsense");
+    page.press(Key::Tab);
+    page.says("#requests-error", "client");
+    page.tab_to("#top-limit");
+    page.type_text("keys of login-pace");
+    page.says("#top-list", "See");
+    page.tab_to("#top-list button");
+    page.press(Key::Enter);
+    page.says("#standing", "Denied now: client_ip 127.0.1.9 under login-pace.");
 }
 
 #[test]
@@ -59,7 +108,13 @@ fn markup_in_what_clients_and_operators_write_is_shown_as_text() {
     let page = site.page();
     page.says("#bans-list", evil);
     page.says("#bans-list", &format!("param.username {evil}"));
-    site.browse("127.0.1.1", &format!("/{}", evil.replace(' ', "+")));
-    assert_eq!(page.script("return document.querySelectorAll('main img, main td b').length"), 0);
+    for _ in 0..4 {
+        site.gateway.post("/login?<b>").from("127.0.1.1").form("username=<b>bold</b>&password=x").status();
+    }
+    page.says("#requests-list", "127.0.1.1");
+    page.tab_to("#requests-list button");
+    page.press(Key::Enter);
+    page.says("#story-sentence", "127.0.1.1");
+    assert_eq!(page.script("return document.querySelectorAll('main img, main td b, #story b').length"), 0);
     assert_eq!(page.console(), Vec::<String>::new());
 }

@@ -58,9 +58,11 @@ static FILES: &[PageFile] = &[
     file!("keyparts.js", SCRIPT),
     file!("keys.js", SCRIPT),
     file!("main.js", SCRIPT),
+    file!("requests.js", SCRIPT),
     file!("session.js", SCRIPT),
     file!("status.js", SCRIPT),
     file!("table.js", SCRIPT),
+    file!("top.js", SCRIPT),
     file!("traffic.js", SCRIPT),
     file!("verdict.js", SCRIPT),
 ];

@@ -10,7 +10,9 @@ import { events } from "/page/events.js";
 import { clock } from "/page/format.js";
 import { lastMinute } from "/page/history.js";
 import { keys } from "/page/keys.js";
+import { requests } from "/page/requests.js";
 import { startSession } from "/page/session.js";
+import { top } from "/page/top.js";
 import { traffic } from "/page/traffic.js";
 import { status } from "/page/status.js";
 import { statusFacts, trafficFact, verdict } from "/page/verdict.js";
@@ -24,6 +26,13 @@ const loadTraffic = traffic();
 const loadStatus = status();
 const banPanel = bans(() => refresh());
 const keyPanel = keys((ban) => banPanel.prepare(ban));
+const leads = {
+  changed: () => refresh(),
+  prepareBan: (ban) => banPanel.prepare(ban),
+  prepareKey: (key) => keyPanel.prepare(key),
+};
+const topPanel = top(leads);
+const requestPanel = requests(leads);
 config(() => refresh());
 const stream = events({ happened: refreshSoon, broken: () => setTimeout(probe, 200) });
 
@@ -43,8 +52,8 @@ async function refresh() {
   isAsking = true;
   try {
     if (!stream.isOpen()) stream.open();
-    const [{ failed, limits }, now, configured] = await Promise.all([loadTraffic(), loadStatus(), keyPanel.load(), banPanel.load()]);
-    banPanel.setLimits(configured);
+    const [{ failed, limits }, now, configured] = await Promise.all([loadTraffic(), loadStatus(), keyPanel.load(), banPanel.load(), topPanel.load(), requestPanel.load()]);
+    for (const panel of [banPanel, topPanel, requestPanel]) panel.setLimits(configured);
     const deniedBy = limits.map(({ name, steps }) => ({ name, denied: lastMinute(steps.denied) }));
     showVerdict([trafficFact({ ...now.last_minute, failed }, deniedBy), ...statusFacts(now)]);
     setText(byId("updated"), `as of ${clock(new Date())} UTC`);
