@@ -11,10 +11,13 @@ use utoipa::ToSchema;
 use super::AdminState;
 use super::problem::Problem;
 use super::query::Query;
+use super::shared::HISTORY;
+use super::shared::Scope;
 use crate::clock::wall;
 use crate::decision::Policy;
 use crate::record::DecisionLabel;
 use crate::record::history::Counts;
+use crate::record::history::HistoryChunk;
 use crate::record::history::HistoryReport;
 use crate::record::history::MAX_MINUTES;
 use crate::record::history::STEP;
@@ -25,6 +28,8 @@ use crate::record::history::STEP;
 pub(super) struct HistoryResponse {
     /// The length of a step: 10.
     step_seconds: u64,
+    /// `all`: of all gateways on this store; `this_gateway`: Redis does not answer, so only of this one.
+    scope: &'static str,
     /// When the first step begins. The last step is the current one.
     #[schema(format = DateTime)]
     from: String,
@@ -56,9 +61,28 @@ pub(super) async fn history(
     let query = Query::read(query.as_deref(), &["minutes"])?;
     let minutes = query.number("minutes", DEFAULT_MINUTES, 1..=MAX_MINUTES)?;
     let mut report = state.metrics.history().report(minutes, wall());
+    let scope = add_others(&mut report, &state).await;
     name_all(&mut report, &state.policy.load());
     let HistoryReport { from, routes, limits, .. } = report;
-    Ok(Json(HistoryResponse { step_seconds: STEP.as_secs(), from: from.to_string(), routes, limits }))
+    Ok(Json(HistoryResponse {
+        step_seconds: STEP.as_secs(),
+        scope: scope.as_str(),
+        from: from.to_string(),
+        routes,
+        limits,
+    }))
+}
+
+/// Adds what other gateways have counted in the last hour.
+async fn add_others(report: &mut HistoryReport, state: &AdminState) -> Scope {
+    let Some(records) = &state.records else { return Scope::All };
+    let Ok(read) = records.read(HISTORY).await else { return Scope::ThisGateway };
+    for record in read.iter().filter(|record| *record.gateway != **records.gateway()) {
+        if let Some(chunk) = HistoryChunk::from_bytes(&record.content) {
+            report.add(&chunk);
+        }
+    }
+    Scope::All
 }
 
 /// Every route and limit in force is named, also where nothing was counted.

@@ -16,6 +16,7 @@ use super::AdminState;
 use super::problem::Problem;
 use super::query::Query;
 use super::query::known_limit;
+use super::shared::STORIES;
 use crate::record::DecisionLabel;
 use crate::record::kept_requests::RequestStory;
 use crate::record::kept_requests::Viewer;
@@ -41,7 +42,23 @@ pub(super) async fn show(
     }
     // A delayed request is recorded a moment after its client has read the answer.
     sleep(RECORDED_WITHIN).await;
-    story().map(Json).ok_or_else(no_such_request)
+    if let Some(story) = story() {
+        return Ok(Json(story));
+    }
+    of_others(&state, &id).await.map(Json)
+}
+
+/// The story that another gateway has told.
+async fn of_others(state: &AdminState, id: &str) -> Result<RequestStory, Problem> {
+    let Some(records) = state.records.as_ref().filter(|_| id.len() <= MAX_ID) else { return Err(no_such_request()) };
+    match records.get(STORIES, id).await {
+        Ok(told) => told.and_then(|told| RequestStory::from_bytes(&told)).ok_or_else(no_such_request),
+        Err(_) => Err(Problem::new(
+            StatusCode::NOT_FOUND,
+            "this gateway has denied or held no request of that id, and Redis does not answer, so the other gateways \
+             could not be asked",
+        )),
+    }
 }
 
 /// The newest requests that were denied or held, and why
@@ -104,6 +121,9 @@ const KEPT_DECISIONS: [DecisionLabel; 6] = [
     DecisionLabel::Tarpitted,
     DecisionLabel::Challenged,
 ];
+
+/// No id is longer, in bytes.
+const MAX_ID: usize = 64;
 
 const DEFAULT_MOST: u64 = 50;
 const MAX_MOST: u64 = 1000;

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use arc_swap::ArcSwap;
 use arc_swap::ArcSwapOption;
 use arc_swap::access::DynAccess;
+use tokio::sync::Mutex;
 use tokio::sync::mpsc;
 
 use super::AdminRules;
@@ -18,6 +19,7 @@ use super::ReloadReport;
 use super::ReloadRequest;
 use super::session::FailedAttempts;
 use super::session::Sessions;
+use super::shared::ToldStories;
 use crate::decision::Policy;
 use crate::record::EventBus;
 use crate::record::Gauges;
@@ -61,6 +63,8 @@ pub struct AdminState {
     /// Where requests are accepted.
     pub(super) listeners: ArcSwap<Vec<SocketAddr>>,
     pub(super) kept_requests: Arc<KeptRequests>,
+    /// The stories that the other gateways were told.
+    pub(super) told_stories: Mutex<ToldStories>,
     pub(super) key_tables: Arc<KeyTables>,
     pub(super) rules: ArcSwap<AdminRules>,
     pub(super) sessions: Sessions,
@@ -99,6 +103,7 @@ impl AdminState {
             records,
             listeners: ArcSwap::default(),
             kept_requests,
+            told_stories: Mutex::default(),
             key_tables,
             rules,
             sessions,

@@ -13,8 +13,13 @@ use super::AdminState;
 use super::problem::Problem;
 use super::query::Query;
 use super::query::known_limit;
+use super::shared::BUSY_KEYS;
+use super::shared::Scope;
+use crate::clock::Timestamp;
 use crate::clock::wall;
+use crate::record::heavy_keys::CountsByKey;
 use crate::record::heavy_keys::KeyCounts;
+use crate::record::heavy_keys::MinuteRecord;
 use crate::record::heavy_keys::Order;
 use crate::record::history::MAX_MINUTES;
 use crate::record::kept_requests::Viewer;
@@ -57,7 +62,7 @@ pub(super) struct BusyKeyResponse {
 pub(super) async fn top(
     State(state): State<Arc<AdminState>>,
     RawQuery(query): RawQuery,
-) -> Result<Json<Vec<BusyKeyResponse>>, Problem> {
+) -> Result<(Scope, Json<Vec<BusyKeyResponse>>), Problem> {
     let query = Query::read(query.as_deref(), &["limit", "by", "n", "minutes"])?;
     let minutes = query.number("minutes", DEFAULT_MINUTES, 1..=MAX_MINUTES)?;
     let most = query.number("n", DEFAULT_MOST, 1..=MAX_MOST)?;
@@ -66,8 +71,24 @@ pub(super) async fn top(
         Some(name) => state.key_tables.limit(&known_limit(&state, name)?),
         None => Arc::clone(state.key_tables.clients()),
     };
-    let counts = table.counts(minutes, wall()).busiest(by, usize::try_from(most).unwrap_or(usize::MAX));
-    Ok(Json(counts.iter().map(BusyKeyResponse::of).collect()))
+    let now = wall();
+    let mut counts = table.counts(minutes, now);
+    let since = Timestamp::from_micros(now.as_micros().saturating_sub(minutes * 60_000_000));
+    let scope = add_others(&mut counts, &state, query.text("limit"), since).await;
+    let counts = counts.busiest(by, usize::try_from(most).unwrap_or(usize::MAX));
+    Ok((scope, Json(counts.iter().map(BusyKeyResponse::of).collect())))
+}
+
+/// Adds what other gateways have counted since that moment, within the last hour.
+async fn add_others(counts: &mut CountsByKey, state: &AdminState, limit: Option<&str>, since: Timestamp) -> Scope {
+    let Some(records) = &state.records else { return Scope::All };
+    let Ok(read) = records.read(BUSY_KEYS).await else { return Scope::ThisGateway };
+    for record in read.iter().filter(|record| *record.gateway != **records.gateway()) {
+        let Some(minute) = MinuteRecord::from_bytes(&record.content) else { continue };
+        let keys = minute.keys(limit).iter().filter(|key| key.last() >= since);
+        keys.for_each(|key| key.add_to(counts));
+    }
+    Scope::All
 }
 
 impl BusyKeyResponse {

@@ -161,7 +161,7 @@ impl App {
         app.upstream_tasks.follow(&app.live.load().upstreams);
         app.listeners.serve_all(bound, &app.workers, &app.connections);
         app.control.set_listeners(app.addresses());
-        tokio::spawn(admin::share(Arc::clone(&app.control)));
+        tell_other_gateways(&app.control);
         app.admin = bound_admin.map(|(_, bound)| AdminListener::serve(bound, &app.control));
         Ok(app)
     }
@@ -189,6 +189,12 @@ impl CoreParts {
 
 /// How many operators may wait for a reload. Each waits at most a minute.
 const MAX_RELOAD_REQUESTS: usize = 64;
+
+/// Starts the tasks that write what the other gateways on the store are to know.
+fn tell_other_gateways(control: &Arc<AdminState>) {
+    tokio::spawn(admin::share(Arc::clone(control)));
+    tokio::spawn(admin::tell_others(Arc::clone(control)));
+}
 
 /// What the admin listener answers from.
 fn admin_sources(

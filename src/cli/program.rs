@@ -62,6 +62,10 @@ enum Command {
     Limits(remote::limits::Arguments),
     /// List, add and lift the bans of a running gateway, or export them for a firewall
     Bans(remote::bans::Arguments),
+    /// Tell why a request was denied, delayed, challenged or banned
+    Why(remote::why::Arguments),
+    /// Show who asks most: the busiest clients, or the busiest keys of a limit
+    Top(remote::top::Arguments),
     /// Print denials, bans and other events of a running gateway as they happen
     Events(remote::events::Arguments),
     /// Print how a running gateway is: its configuration, store, applications, and the other gateways
@@ -91,6 +95,8 @@ pub fn main() -> ExitCode {
         Command::Health(arguments) => remote::health::health(&arguments),
         Command::Limits(arguments) => remote::limits::limits(&arguments),
         Command::Bans(arguments) => remote::bans::bans(&arguments),
+        Command::Why(arguments) => remote::why::why(&arguments),
+        Command::Top(arguments) => remote::top::top(&arguments),
         Command::Events(arguments) => remote::events::events(&arguments),
         Command::Status(arguments) => remote::status::status(&arguments),
         Command::Config(arguments) => remote::config::config(&arguments),

@@ -79,6 +79,24 @@ impl SharedRecords {
         self.link.write(kind.name, &name, &sealed, kind.kept).await
     }
 
+    /// Keeps a record that any gateway finds by its name alone, which is not one of a gateway.
+    pub async fn put(&self, kind: RecordKind, name: &str, content: &[u8]) -> Result<(), RecordsUnavailable> {
+        let sealed = self.key_ring.load().seal(PURPOSE, place(kind, name).as_bytes(), &random_bytes(), content);
+        self.link.put(kind.name, name, &sealed, kind.kept).await
+    }
+
+    /// The record of this name that a gateway has put. `None`: there is none, or it cannot be opened.
+    pub async fn get(&self, kind: RecordKind, name: &str) -> Result<Option<Vec<u8>>, RecordsUnavailable> {
+        let sealed = self.link.get(kind.name, name).await?;
+        let ring = self.key_ring.load();
+        Ok(sealed.and_then(|sealed| ring.open(PURPOSE, place(kind, name).as_bytes(), &sealed)))
+    }
+
+    /// Removes a record that was put.
+    pub async fn remove(&self, kind: RecordKind, name: &str) -> Result<(), RecordsUnavailable> {
+        self.link.remove(kind.name, name).await
+    }
+
     /// The records of all gateways, this one's too. Those that cannot be opened are left out.
     pub async fn read(&self, kind: RecordKind) -> Result<Vec<SharedRecord>, RecordsUnavailable> {
         let ring = self.key_ring.load();

@@ -22,3 +22,4 @@ mod usage;
 #[expect(dead_code, unreachable_pub, unused_imports, reason = "each test binary uses a part of it")]
 #[path = "../support/mod.rs"]
 mod support;
+mod why;

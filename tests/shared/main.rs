@@ -20,6 +20,7 @@ mod site;
 mod slots;
 mod state;
 mod status;
+mod together;
 
 #[path = "../support/mod.rs"]
 pub mod support;

@@ -11,3 +11,5 @@ mod redraw;
 pub(super) mod reload;
 mod selector_value;
 pub(super) mod status;
+pub(super) mod top;
+pub(super) mod why;

@@ -1,11 +1,23 @@
 //! `SELECTOR=VALUE` arguments, and names in the path of a request.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
+
+use crate::cli::output;
 
 /// Parses `param.username=alice`.
 pub(super) fn parse_pair(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("write it as SELECTOR=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
+}
+
+/// `client_ip=198.51.100.7 param.username=alice`
+pub(super) fn key_words(key: &BTreeMap<String, String>) -> String {
+    if key.is_empty() {
+        return "one for all".to_owned();
+    }
+    let parts: Vec<_> = key.iter().map(|(selector, value)| format!("{selector}={value}")).collect();
+    output::plain(&parts.join(" "))
 }
 
 /// A name encoded as one segment of a path.

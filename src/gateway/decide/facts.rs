@@ -88,14 +88,10 @@ fn kept_limits(
     let kept = met.iter().map(|met| {
         let facts = live.recorder.limit_facts(met.limit);
         let key = met.key.map(|hash| {
-            let key = Arc::new(plan.operator_key(hashers, met.limit, hash).unwrap_or_default());
+            // A key that was counted before has its readable form: the requests of a flood do not make it each.
+            let key = || Arc::new(plan.operator_key(hashers, met.limit, hash).unwrap_or_default());
             let keys = live.recorder.keys_of(met.limit);
-            if met.denied && !facts.shadow {
-                keys.count_denied(hash, now, || Arc::clone(&key));
-            } else {
-                keys.count_passed(hash, 1, now, || Arc::clone(&key));
-            }
-            key
+            if met.denied && !facts.shadow { keys.count_denied(hash, now, key) } else { keys.count_met(hash, now, key) }
         });
         KeptLimit { facts: Arc::clone(facts), key, denied: met.denied, standings: met.standings.clone() }
     });

@@ -5,6 +5,7 @@
 //! 1,000 a second on each core, and one of eight, for eight, beyond.
 
 mod key_counts;
+mod minute;
 mod sampling;
 pub mod space_saving;
 mod table;
@@ -13,6 +14,8 @@ mod tables;
 pub use self::key_counts::CountsByKey;
 pub use self::key_counts::KeyCounts;
 pub use self::key_counts::Order;
+pub use self::minute::KeyRecord;
+pub use self::minute::MinuteRecord;
 pub use self::sampling::pass_weight;
 pub use self::table::KeyTable;
 pub use self::tables::KeyTables;

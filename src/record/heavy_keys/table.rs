@@ -53,26 +53,45 @@ const HOURS_KEPT: u64 = 24;
 
 impl KeyTable {
     /// Counts requests of a key that pass; `key` makes its readable form when it is counted for the first time.
-    pub fn count_passed(&self, hash: KeyHash, weight: u64, now: Timestamp, key: impl Fn() -> Arc<OperatorKey>) {
-        self.count(hash, weight, 0, now, key);
+    pub fn count_passed(&self, hash: KeyHash, weight: u64, now: Timestamp, key: impl FnOnce() -> Arc<OperatorKey>) {
+        self.count(hash, (weight, 0), now, key, |_| ());
     }
 
-    /// Counts a request of a key that is denied or held.
-    pub fn count_denied(&self, hash: KeyHash, now: Timestamp, key: impl Fn() -> Arc<OperatorKey>) {
-        self.count(hash, 1, 1, now, key);
+    /// Counts a request of a key that is denied or held, and returns the readable form of the key.
+    pub fn count_denied(
+        &self,
+        hash: KeyHash,
+        now: Timestamp,
+        key: impl FnOnce() -> Arc<OperatorKey>,
+    ) -> Arc<OperatorKey> {
+        self.count(hash, (1, 1), now, key, Arc::clone)
     }
 
-    fn count(&self, hash: KeyHash, requests: u64, denied: u64, now: Timestamp, key: impl Fn() -> Arc<OperatorKey>) {
+    /// Counts a request of a key under a limit that would let it pass, and that another limit denies.
+    pub fn count_met(&self, hash: KeyHash, now: Timestamp, key: impl FnOnce() -> Arc<OperatorKey>) -> Arc<OperatorKey> {
+        self.count(hash, (1, 0), now, key, Arc::clone)
+    }
+
+    fn count<T>(
+        &self,
+        hash: KeyHash,
+        (requests, denied): (u64, u64),
+        now: Timestamp,
+        key: impl FnOnce() -> Arc<OperatorKey>,
+        then: impl FnOnce(&Arc<OperatorKey>) -> T,
+    ) -> T {
         let mut core = self.cores[own_core()].lock();
         let CoreTable { by_requests, by_denied, .. } = &mut **core.get_or_insert_with(|| CoreTable::new(minute(now)));
         let counts = by_requests.add(hash, requests, || KeyCounts::new(key(), now));
         counts.add(requests, denied, now);
+        let result = then(&counts.key);
         if denied > 0 {
             let key = Arc::clone(&counts.key);
             by_denied.add(hash, denied, || KeyCounts::new(key, now)).add(requests, denied, now);
         } else if let Some(counts) = by_denied.get_mut(&hash) {
             counts.add(requests, 0, now);
         }
+        result
     }
 
     /// Puts together what the cores counted in a minute that is over.
@@ -106,6 +125,21 @@ impl KeyTable {
         }
         drop(finished);
         all.0.retain(|_, counts| now.since(counts.last) <= Duration::from_secs(minutes * 60));
+        all
+    }
+
+    /// Every key of one minute, which is the current one or was over not long ago.
+    pub(super) fn minute(&self, minute: u64) -> CountsByKey {
+        let mut all = CountsByKey::default();
+        for core in &self.cores {
+            let core = core.lock();
+            let counts = core.as_ref().filter(|table| table.minute == minute).map(|table| table.counts());
+            all.add_all(&counts.unwrap_or_default());
+        }
+        let finished = self.finished.lock();
+        for (_, counts) in finished.minutes.iter().filter(|(number, _)| *number == minute) {
+            all.add_all(counts);
+        }
         all
     }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::KeyRecord;
 use super::KeyTable;
+use super::MinuteRecord;
 use crate::clock::Timestamp;
 
 /// Lives as long as the process: a limit that keeps its name in a reload keeps its table.
@@ -26,9 +28,15 @@ impl KeyTables {
         Arc::clone(self.limits.lock().entry(Arc::clone(name)).or_default())
     }
 
-    /// The names of all limits that have a table.
-    pub fn limits(&self) -> Vec<Arc<str>> {
-        self.limits.lock().keys().map(Arc::clone).collect()
+    /// What was counted in one minute, for other gateways.
+    pub fn minute(&self, minute: u64) -> MinuteRecord {
+        let tables: Vec<_> =
+            self.limits.lock().iter().map(|(name, table)| (name.to_string(), Arc::clone(table))).collect();
+        let limits = tables.into_iter().map(|(name, table)| (name, KeyRecord::heaviest(table.minute(minute))));
+        MinuteRecord {
+            clients: KeyRecord::heaviest(self.clients.minute(minute)),
+            limits: limits.filter(|(_, keys)| !keys.is_empty()).collect(),
+        }
     }
 
     /// To be called once a second.

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 
+use super::chunk::CHUNK_STEPS;
+use super::chunk::HistoryChunk;
 use super::report::HistoryReport;
 use super::series::STEPS_PER_MINUTE;
 use super::series::Series;
@@ -89,6 +91,28 @@ impl History {
             }
         }
         report
+    }
+
+    /// What was counted in ten minutes, for other gateways.
+    pub fn chunk(&self, number: u64) -> HistoryChunk {
+        let first = Step(number * CHUNK_STEPS);
+        let mut chunk = HistoryChunk { first: first.0, ..HistoryChunk::default() };
+        for (subject, decisions) in &self.followed.lock().series {
+            for (decision, FollowedCounters { series, .. }) in decisions {
+                let mut counts = series.from(first, CHUNK_STEPS);
+                let end = counts.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
+                counts.truncate(end);
+                if counts.is_empty() {
+                    continue;
+                }
+                let (into, name) = match subject {
+                    Subject::Route(name) => (&mut chunk.routes, name),
+                    Subject::Limit(name) => (&mut chunk.limits, name),
+                };
+                into.entry(name.to_string()).or_default().insert((*decision).to_owned(), counts);
+            }
+        }
+        chunk
     }
 }
 

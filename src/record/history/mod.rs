@@ -3,10 +3,12 @@
 //! Requests pay nothing for it: once a second, and when somebody asks, the process reads the counters that the metrics
 //! have anyway, and adds what they gained to the step of that moment.
 
+mod chunk;
 mod counters;
 mod report;
 mod series;
 
+pub use self::chunk::HistoryChunk;
 pub use self::counters::History;
 pub(in crate::record) use self::counters::Subject;
 pub use self::report::Counts;

@@ -70,6 +70,18 @@ impl KeptRequests {
         found
     }
 
+    /// The requests that were kept after the first `seen`, with their numbers, the oldest first; only the newest `most`.
+    pub fn since(&self, seen: u64, most: usize) -> Vec<(u64, Arc<KeptRequest>)> {
+        let mut found = Vec::new();
+        for shard in &self.shards {
+            let shard = shard.lock();
+            let newest = shard.newest.iter().rev().take_while(|(number, _)| *number >= seen);
+            found.extend(newest.map(|(number, request)| (*number, Arc::clone(request))));
+        }
+        found.sort_unstable_by_key(|(number, _)| *number);
+        found.split_off(found.len().saturating_sub(most))
+    }
+
     fn shard(&self, id: &str) -> &Mutex<Shard> {
         let hash = usize::try_from(self.hasher.hash_one(id) & 0xffff).unwrap_or_default();
         &self.shards[hash % SHARDS]
@@ -157,6 +169,9 @@ mod tests {
             assert_eq!(kept.find(&id).map(|request| request.id.clone()).as_deref(), Some(&*id));
         }
         assert!(kept.find("unknown").is_none());
+        let since = kept.since(29_990, 5);
+        assert_eq!(since.iter().map(|(number, _)| *number).collect::<Vec<_>>(), (29_995..30_000).collect::<Vec<_>>());
+        assert!(kept.since(30_000, 5).is_empty());
         let newest = kept.newest(3, |_| true);
         assert_eq!(newest.iter().map(|request| &*request.id).collect::<Vec<_>>(), ["0000752f", "0000752e", "0000752d"]);
     }

@@ -87,6 +87,16 @@ impl RequestStory {
             sentence: sentence(request, viewer),
         }
     }
+
+    /// As it is sent to other gateways.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("texts and numbers are JSON")
+    }
+
+    /// `None`: another version has written it.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        serde_json::from_slice(bytes).ok()
+    }
 }
 
 impl LimitStory {

@@ -30,6 +30,27 @@ pub(in crate::store::redis) fn read(set: &str, time: &Time) -> Invocation {
     Invocation { script, command }
 }
 
+/// The command that keeps a record under its name, without the set.
+pub(in crate::store::redis) fn put(set: &str, name: &str, record: &[u8], kept: Duration) -> redis::Cmd {
+    let mut command = redis::cmd("SET");
+    command.arg(format!("{set}:{name}")).arg(record).arg("PX").arg(kept.as_millis().to_string());
+    command
+}
+
+/// The command that reads it.
+pub(in crate::store::redis) fn get(set: &str, name: &str) -> redis::Cmd {
+    let mut command = redis::cmd("GET");
+    command.arg(format!("{set}:{name}"));
+    command
+}
+
+/// The command that removes it.
+pub(in crate::store::redis) fn remove(set: &str, name: &str) -> redis::Cmd {
+    let mut command = redis::cmd("DEL");
+    command.arg(format!("{set}:{name}"));
+    command
+}
+
 fn with_time(command: &mut redis::Cmd, time: &Time) {
     match time {
         Time::OfServer => command.arg(""),

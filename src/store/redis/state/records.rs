@@ -30,6 +30,13 @@ pub struct StoredRecord {
     pub content: Vec<u8>,
 }
 
+/// What is sent.
+#[derive(Clone, Copy, Debug)]
+enum Call<'c> {
+    Script(&'c Invocation),
+    Command(&'c redis::Cmd),
+}
+
 /// Why Redis has neither taken nor sent records.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum RecordsUnavailable {
@@ -53,20 +60,41 @@ impl RecordLink {
         kept: Duration,
     ) -> Result<(), RecordsUnavailable> {
         let set = records::name(&self.shared.settings.key_prefix, kind);
-        self.call(&set, &records::write(&set, name, content, kept, &self.shared.time)).await.map(drop)
+        self.call(&set, Call::Script(&records::write(&set, name, content, kept, &self.shared.time))).await.map(drop)
     }
 
     /// All records of a kind that have not expired.
     pub async fn read(&self, kind: &str) -> Result<Vec<StoredRecord>, RecordsUnavailable> {
         let set = records::name(&self.shared.settings.key_prefix, kind);
-        let answer = self.call(&set, &records::read(&set, &self.shared.time)).await?;
+        let answer = self.call(&set, Call::Script(&records::read(&set, &self.shared.time))).await?;
         stored(answer).ok_or(RecordsUnavailable::Refused)
     }
 
-    async fn call(&self, set: &str, invocation: &Invocation) -> Result<Value, RecordsUnavailable> {
+    /// Keeps a record that is found by its name alone, for `kept`.
+    pub async fn put(&self, kind: &str, name: &str, content: &[u8], kept: Duration) -> Result<(), RecordsUnavailable> {
+        let set = records::name(&self.shared.settings.key_prefix, kind);
+        self.call(&set, Call::Command(&records::put(&set, name, content, kept))).await.map(drop)
+    }
+
+    /// The record of this name that was put; `None`: there is none, or it has expired.
+    pub async fn get(&self, kind: &str, name: &str) -> Result<Option<Vec<u8>>, RecordsUnavailable> {
+        let set = records::name(&self.shared.settings.key_prefix, kind);
+        match self.call(&set, Call::Command(&records::get(&set, name))).await? {
+            Value::BulkString(content) => Ok(Some(content)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Removes a record that was put.
+    pub async fn remove(&self, kind: &str, name: &str) -> Result<(), RecordsUnavailable> {
+        let set = records::name(&self.shared.settings.key_prefix, kind);
+        self.call(&set, Call::Command(&records::remove(&set, name))).await.map(drop)
+    }
+
+    async fn call(&self, set: &str, call: Call<'_>) -> Result<Value, RecordsUnavailable> {
         let node = self.shared.owner_of(set).ok_or(RecordsUnavailable::Away)?;
         let mut connection = self.connection.lock().await;
-        let called = time::timeout(PATIENCE, self.run(&mut connection, &node, invocation)).await;
+        let called = time::timeout(PATIENCE, self.run(&mut connection, &node, call)).await;
         match called {
             Ok(Ok(Value::ServerError(error))) => {
                 if matches!(error.code(), "MOVED" | "ASK") {
@@ -86,7 +114,7 @@ impl RecordLink {
         &self,
         slot: &mut Option<(Arc<RedisNode>, RedisConnection)>,
         node: &Arc<RedisNode>,
-        Invocation { script, command }: &Invocation,
+        call: Call<'_>,
     ) -> Result<Value, ServerFault> {
         let kept = slot.take_if(|(of, connection)| !Arc::ptr_eq(of, node) || !connection.is_open());
         drop(kept);
@@ -94,6 +122,10 @@ impl RecordLink {
             *slot = Some((Arc::clone(node), self.shared.connector.connect(&node.address).await?));
         }
         let Some((_, connection)) = slot else { return Err(ServerFault::nonsense()) };
+        let Invocation { script, command } = match call {
+            Call::Script(invocation) => invocation,
+            Call::Command(command) => return Ok(connection.send(command).await?),
+        };
         match connection.send(command).await? {
             Value::ServerError(error) if error.code() == "NOSCRIPT" => {
                 connection.load(&script.text).await?;
