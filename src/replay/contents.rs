@@ -98,12 +98,18 @@ impl LogContents {
         (!self.holds(Part::Duration)).then(|| "how long a request took".to_owned())
     }
 
-    /// What of an answer an outcome needs and the log does not hold.
+    /// What of an answer an outcome needs and the log does not hold. A log that has the outcomes themselves lacks nothing.
     pub fn lacks_for_outcome(&self, rule: &OutcomeRule) -> Vec<String> {
+        if self.holds(Part::Outcome) { Vec::new() } else { self.lacks_of_answer(rule) }
+    }
+
+    /// Whether the logged answers decide the outcome.
+    pub fn decides(&self, rule: &OutcomeRule) -> bool {
+        self.lacks_of_answer(rule).is_empty()
+    }
+
+    fn lacks_of_answer(&self, rule: &OutcomeRule) -> Vec<String> {
         let mut lacks = Vec::new();
-        if self.holds(Part::Outcome) {
-            return lacks;
-        }
         for side in [&rule.success, &rule.failure].into_iter().flatten() {
             let names = side.headers.iter().map(|(name, _)| name);
             let names = names.filter(|name| !self.answer_headers.holds(name.as_str()));

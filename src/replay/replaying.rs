@@ -41,6 +41,7 @@ pub fn replay(
         };
         totals.note(decision.at, request.started);
         totals.from_trusted_proxies += u64::from(clients.trusts(ClientIp::new(request.client)));
+        totals.unknown_outcomes += u64::from(decision.has_unknown_outcome);
         counts.add(simulation.policy(), request.client, &decision);
         if let Some(old) = &mut old
             && let Some(before) = old.simulation.decide(&request)
@@ -59,6 +60,7 @@ pub fn replay(
         refused: totals.refused,
         late: totals.late,
         from_trusted_proxies: totals.from_trusted_proxies,
+        unknown_outcomes: totals.unknown_outcomes,
         from: totals.first.map(|first| first.to_string()),
         to: totals.last.map(|last| last.to_string()),
         decisions: counts.decisions(),
@@ -89,6 +91,7 @@ struct Totals {
     refused: u64,
     late: u64,
     from_trusted_proxies: u64,
+    unknown_outcomes: u64,
     first: Option<Timestamp>,
     last: Option<Timestamp>,
 }

@@ -39,7 +39,6 @@ use crate::gateway::forward::significant_headers::SignificantHeaders;
 use crate::head::Fields;
 use crate::limit::Action;
 use crate::outcome::Outcome;
-use crate::outcome::OutcomeRule;
 use crate::record::ObservedOutcome;
 use crate::request::BodyFields;
 use crate::request::RequestHead;
@@ -53,6 +52,8 @@ use crate::store::MemoryStore;
 pub struct Simulation {
     policy: Policy,
     significant_headers: SignificantHeaders,
+    /// Whether the logged answers decide the outcome, by `RouteId`; if not, the log has the outcome itself.
+    decided_by_answers: Vec<bool>,
     store: Arc<AnyStore>,
     clock: ManualClock,
     /// What happens later: answers end, and bans begin when it is certain that a limit was reached.
@@ -68,6 +69,8 @@ pub struct SimulatedDecision {
     pub record: DecisionRecord,
     /// How many bans began.
     pub new_bans: usize,
+    /// An outcome is counted that the log does not tell.
+    pub has_unknown_outcome: bool,
 }
 
 impl Simulation {
@@ -75,11 +78,14 @@ impl Simulation {
     pub fn new(settings: Settings, contents: &LogContents) -> (Self, Vec<LeftOut>) {
         let Settings { mut policy, clients, store: store::Settings { memory, .. }, .. } = settings;
         let left_out = leave_out(&mut policy, contents);
+        let rules = policy.routes.routes.iter().map(|route| route.outcome.as_ref());
+        let decided_by_answers = rules.map(|rule| rule.is_none_or(|rule| contents.decides(rule))).collect();
         let significant_headers = SignificantHeaders::new(&policy, &clients);
         let clock = ManualClock::at(Timestamp::EPOCH);
         let memory = store::memory::Settings { snapshot: None, ..memory };
         let store = Arc::new(AnyStore::Memory(Arc::new(MemoryStore::new(&memory, Clock::Manual(clock.clone())))));
-        let simulation = Self { policy, significant_headers, store, clock, due: BinaryHeap::new(), number: 0 };
+        let simulation =
+            Self { policy, significant_headers, decided_by_answers, store, clock, due: BinaryHeap::new(), number: 0 };
         (simulation, left_out)
     }
 
@@ -123,6 +129,7 @@ impl Simulation {
             // What was denied reaches no application.
             _ => Some(Outcome::Neither),
         };
+        let has_unknown_outcome = pending.is_some() && outcome.is_none();
         let ends = passes_at.map_or(now, |passes_at| passes_at + request.duration.unwrap_or_default());
         for ban in suspected {
             self.suspect(ban, now);
@@ -132,7 +139,7 @@ impl Simulation {
         }
         // What has ended already is settled before the next request of the same moment.
         self.run_due(now);
-        Some(SimulatedDecision { at: now, record, new_bans })
+        Some(SimulatedDecision { at: now, record, new_bans, has_unknown_outcome })
     }
 
     /// Settles what ends until `moment`, and sets the clock. Time never runs backwards.
@@ -190,30 +197,22 @@ impl Simulation {
         store.bans().release_check(id);
     }
 
-    /// What the logged answer means. `None`: nobody knows, as when an application does not answer.
+    /// What the logged answer means. `None`: the log does not tell.
     fn outcome(&self, route: RouteId, request: &LoggedRequest) -> Option<Outcome> {
         match (request.answered_by, request.status) {
             (AnsweredBy::NoApplication, _) => Some(Outcome::Neither),
             (AnsweredBy::Application, Some(status)) => {
                 let rule = self.policy.routes.get(route).outcome.as_ref()?;
+                if !self.decided_by_answers[usize::from(route.0)] {
+                    return request.outcome.and_then(ObservedOutcome::outcome);
+                }
                 let mut fields = Fields::default();
                 append(&mut fields, &request.answer_headers);
-                // A log without the answer's headers has the outcome that the gateway saw.
-                let has_headers = request.has_all_headers || !request.answer_headers.is_empty();
-                let by_head = || rule.of_head(status, &fields);
-                match request.outcome {
-                    Some(logged) if !has_headers && needs_more_than_status(rule) => logged.outcome(),
-                    logged => by_head().or(logged.and_then(ObservedOutcome::outcome)),
-                }
+                rule.of_head(status, &fields)
             }
             _ => None,
         }
     }
-}
-
-fn needs_more_than_status(rule: &OutcomeRule) -> bool {
-    let mut sides = [&rule.success, &rule.failure].into_iter().flatten();
-    sides.any(|side| side.needs_body() || !side.headers.is_empty() || !side.cookies.is_empty())
 }
 
 /// The memory store never waits.

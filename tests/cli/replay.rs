@@ -264,6 +264,35 @@ routes:
 }
 
 #[test]
+fn our_own_log_has_outcomes_that_no_status_tells() {
+    let config = "\
+listen: 127.0.0.1:8080
+upstream: http://127.0.0.1:8000
+routes:
+  - name: login
+    match: POST /login
+    outcome: {failure: {body: wrong password}}
+    limits: [{name: failed, key: client_ip, rate: 3/hour, count: failures}]
+";
+    let folder = Folder::with(config);
+    let line = |second: u32, decision: &str, outcome: &str| {
+        format!(
+            "{{\"time\":\"2026-11-21T12:00:{second:02}.000Z\",\"client\":\"198.51.100.7\",\"method\":\"POST\",\"host\":\"a\",\"path\":\"/login\",\
+             \"decision\":\"{decision}\",\"status\":200,{outcome}\"upstream\":\"app\",\"duration_ms\":1.0}}\n"
+        )
+    };
+    let (failure, success) = ("\"outcome\":\"failure\",", "\"outcome\":\"success\",");
+    // Two failures, a request that was denied then, and so three slots are taken; the last failure is one too many.
+    let log = [("allowed", failure), ("allowed", success), ("allowed", failure), ("denied", ""), ("allowed", failure)];
+    let log: String = (0..).zip(log).map(|(second, (decision, outcome))| line(second, decision, outcome)).collect();
+    folder.write("own.log", &log);
+    let report = report(&folder, &["own.log"]);
+    assert_eq!((&report["left_out"], &report["unknown_outcomes"]), (&json!([]), &json!(1)));
+    assert_eq!(limit(&report, "failed")["first"], "2026-11-21T12:00:03.999Z");
+    assert_eq!(limit(&report, "failed")["count"], 1);
+}
+
+#[test]
 fn delays_and_shadow_limits_are_told_apart_from_denials() {
     let config = "\
 listen: 127.0.0.1:8080

@@ -28,6 +28,8 @@ pub struct ReplayReport {
     pub late: u64,
     /// Requests from addresses that `trusted_proxies` names.
     pub from_trusted_proxies: u64,
+    /// Requests whose outcome would be counted, and which the log does not tell.
+    pub unknown_outcomes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -64,6 +64,12 @@ impl ReplayReport {
                 requests(self.from_trusted_proxies)
             ));
         }
+        if self.unknown_outcomes > 0 {
+            remarks.push(format!(
+                "{} whose outcome the log does not tell: they count as not answered, and keep their slot",
+                requests(self.unknown_outcomes)
+            ));
+        }
         if self.lines.unreadable > 0 {
             remarks.push(format!(
                 "{} of {} cannot be read, the first ones are:",
