@@ -31,6 +31,7 @@
 //! 7. When its [`Exchange`](gateway::exchange::Exchange) ends, [`record`] gets one
 //!    [`RequestRecord`](record::RequestRecord). It writes a log line, adds to counters found by position, and publishes
 //!    an [`Event`](record::Event) of a denial or a delay to the audit trail, webhooks and the event stream.
+//!    Where the request is traced, it also queues [spans](record::spans) for a collector.
 //!
 //! # Who may import whom
 //!

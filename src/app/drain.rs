@@ -76,7 +76,8 @@ impl App {
         // A worker that ends may send its last settlements to the process that took over, and this thread carries them.
         let workers = self.workers;
         drop(task::spawn_blocking(move || workers.stop()).await);
-        self.sinks.event_bus().close(FLUSH_TIMEOUT).await;
+        let event_bus = self.sinks.event_bus();
+        tokio::join!(event_bus.close(FLUSH_TIMEOUT), self.sinks.span_exporters().close(FLUSH_TIMEOUT));
         self.stop_store_task.cancel();
         drop(time::timeout(STORE_TIMEOUT, self.store_task).await);
         self.sinks.flush(FLUSH_TIMEOUT);
@@ -90,5 +91,5 @@ const CUT_TIMEOUT: Duration = Duration::from_millis(200);
 /// How long the exit waits for the snapshot of the store.
 const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long the exit waits for readers of the request log and of events.
+/// How long the exit waits for readers of the request log and of events, and for the collector of spans.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);

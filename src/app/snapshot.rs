@@ -11,6 +11,7 @@ use crate::record::Recorder;
 use crate::record::ServerNames;
 use crate::record::Sinks;
 use crate::record::notify::WebhookChannels;
+use crate::record::spans::TracingSettings;
 use crate::upstream;
 use crate::upstream::Upstream;
 
@@ -21,9 +22,10 @@ pub struct SnapshotParts {
     pub clients: TrustedProxies,
     pub upstreams: Vec<upstream::Settings>,
     pub requests: gateway::GatewaySettings,
+    pub tracing: Option<TracingSettings>,
 }
 
-/// Builds a snapshot. An upstream that did not change is taken over from `previous`.
+/// Builds a snapshot. An upstream or a tracer that did not change is taken over from `previous`. To be called within a runtime.
 pub fn build(
     parts: SnapshotParts,
     log: &LogSettings,
@@ -31,11 +33,13 @@ pub fn build(
     previous: Option<&Snapshot>,
     sinks: &Sinks,
 ) -> Snapshot {
-    let SnapshotParts { policy, clients, upstreams, requests } = parts;
+    let SnapshotParts { policy, clients, upstreams, requests, tracing } = parts;
     let known = previous.map_or(&[][..], |snapshot| &snapshot.upstreams);
     let upstreams: Vec<_> = upstreams.into_iter().map(|settings| Upstream::carry_over(settings, known)).collect();
     let recorder = Recorder::new(sinks, log, &policy, upstreams.iter().map(|upstream| server_names(upstream)));
-    let recorder = recorder.with_channels(&policy, channels);
+    let known = previous.and_then(|snapshot| snapshot.recorder.tracer());
+    let tracer = sinks.span_exporters().open(tracing.as_ref(), known, sinks.metrics());
+    let recorder = recorder.with_channels(&policy, channels).with_tracer(tracer);
     Snapshot::new(policy, clients, upstreams, requests, recorder)
 }
 

@@ -66,7 +66,7 @@ impl App {
             listen,
             admin,
             clients,
-            store,
+            store: store_settings,
             upstreams,
             policy,
             notify,
@@ -74,6 +74,7 @@ impl App {
             log: log_settings,
             connections,
             requests,
+            tracing,
             files,
             outputs,
             warnings,
@@ -89,8 +90,7 @@ impl App {
         // Counts that are taken over go on by the clock that they were counted by.
         let inherited_clock = predecessor.as_ref().and_then(Predecessor::clock).cloned();
         let clock = inherited_clock.unwrap_or_else(Clock::system);
-        let store_settings = store;
-        let parts = SnapshotParts { policy, clients, upstreams, requests };
+        let parts = SnapshotParts { policy, clients, upstreams, requests, tracing };
         let preparation = Preparation {
             store: store_settings.clone(),
             clock: clock.clone(),

@@ -8,6 +8,7 @@ use crate::list::InvalidNetwork;
 use crate::outcome::InvalidBodyPattern;
 use crate::outcome::InvalidStatus;
 use crate::record::notify::InvalidWebhook;
+use crate::record::spans::InvalidCollectorUrl;
 use crate::route::InvalidHostPattern;
 use crate::route::InvalidMatch;
 use crate::route::InvalidMethod;
@@ -148,6 +149,20 @@ impl From<InvalidWebhook> for InvalidValue {
         let help = match error {
             InvalidWebhook::NotHttp => "write one such as `https://hooks.example.com/...`, with the secret in its path",
             InvalidWebhook::Credentials => "remove what stands before the `@`",
+        };
+        Self::with(error.to_string(), help)
+    }
+}
+
+impl From<InvalidCollectorUrl> for InvalidValue {
+    fn from(error: InvalidCollectorUrl) -> Self {
+        let help = match error {
+            InvalidCollectorUrl::NotHttp => {
+                "write the address of a collector for OTLP over HTTP: `http://127.0.0.1:4318`"
+            }
+            InvalidCollectorUrl::Credentials | InvalidCollectorUrl::Query => {
+                "remove it; headers for the collector are taken from the variable OTEL_EXPORTER_OTLP_HEADERS"
+            }
         };
         Self::with(error.to_string(), help)
     }

@@ -17,6 +17,7 @@ use crate::listen;
 use crate::record::LogSettings;
 use crate::record::audit::AuditSettings;
 use crate::record::notify::NotifySettings;
+use crate::record::spans::TracingSettings;
 use crate::store;
 use crate::upstream;
 
@@ -35,6 +36,8 @@ pub struct Settings {
     pub log: LogSettings,
     pub connections: listen::Settings,
     pub requests: gateway::GatewaySettings,
+    /// `None`: no request is traced.
+    pub tracing: Option<TracingSettings>,
     /// Every file that was read, the configuration first. A change of any of them causes a reload.
     pub files: Vec<WatchedFile>,
     /// Every file that is to be written, with the place that names it.

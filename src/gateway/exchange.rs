@@ -19,6 +19,8 @@ use super::snapshot::Snapshot;
 use super::worker_state::WorkerState;
 use crate::decision::device::DeviceEnrollment;
 use crate::head::Fields;
+use crate::head::KnownName;
+use crate::head::Name;
 use crate::listen::Connection;
 use crate::listen::InterimSender;
 use crate::listen::RefusedHead;
@@ -29,6 +31,7 @@ use crate::record::DecisionLabel;
 use crate::record::ObservedOutcome;
 use crate::record::RequestRecord;
 use crate::record::UpstreamRecord;
+use crate::record::spans::RequestTrace;
 use crate::route::UpstreamId;
 use crate::upstream::PreviousAttempts;
 
@@ -55,6 +58,8 @@ pub struct Exchange {
     status: Option<StatusCode>,
     bytes_out: u64,
     error: Option<Cow<'static, str>>,
+    /// `None`: the request is not traced.
+    trace: Option<Box<RequestTrace>>,
 }
 
 /// How a request was forwarded.
@@ -68,7 +73,16 @@ struct Forwarding {
 
 impl Exchange {
     /// On the heap, because it is passed on many times and ends in the body of the answer.
-    pub fn begin(worker: Arc<WorkerState>, live: Arc<Snapshot>, facts: Facts, interim: InterimSender) -> Pooled<Self> {
+    pub fn begin(
+        worker: Arc<WorkerState>,
+        live: Arc<Snapshot>,
+        mut facts: Facts,
+        interim: InterimSender,
+    ) -> Pooled<Self> {
+        let trace = live.recorder.tracer().and_then(|tracer| tracer.begin(&facts.head.fields));
+        if let Some(trace) = &trace {
+            facts.trace = Some(trace.id());
+        }
         Pooled::new(Self {
             worker,
             live,
@@ -83,11 +97,15 @@ impl Exchange {
             status: None,
             bytes_out: 0,
             error: None,
+            trace,
         })
     }
 
     /// Takes the final decision, and its reservation.
     pub fn set_decision(&mut self, decision: DecisionRecord, reservation: Reservation) {
+        if let (Some(trace), Some(took)) = (&mut self.trace, decision.took) {
+            trace.decided(self.worker.clock.now(), took);
+        }
         (self.decision, self.reservation) = (decision, reservation);
     }
 
@@ -113,6 +131,25 @@ impl Exchange {
         self.reservation.mark_sent();
         self.forwarding =
             Some(Forwarding { upstream, server: None, failure: None, previous_attempts: PreviousAttempts::new() });
+    }
+
+    /// Tells the application, in its head, which trace it continues, where the request is traced.
+    pub fn continue_trace(&mut self) {
+        let Some(trace) = &mut self.trace else { return };
+        let fields = &mut self.facts.head.fields;
+        if !trace.has_parent() {
+            // It belonged to a `traceparent` that is not valid.
+            fields.remove(Name::of("tracestate"));
+        }
+        fields.insert(KnownName::TRACEPARENT, trace.forwarded(self.worker.clock.now()).as_bytes());
+    }
+
+    /// How the server was reached that answered, or the last one tried.
+    fn server_scheme(&self) -> &'static str {
+        let settings = self.forwarding.as_ref().and_then(|it| self.live.upstreams.get(usize::from(it.upstream.0)));
+        let mut servers = settings.into_iter().flat_map(|upstream| &upstream.settings().servers);
+        let server = servers.find(|server| Some(server.authority.as_str()) == self.server());
+        if server.is_some_and(|server| server.verified_as.is_some()) { "https" } else { "http" }
     }
 
     /// The server that answered, or the last one that was tried.
@@ -189,14 +226,16 @@ impl Drop for Exchange {
         if let Some(meaning) = self.reservation.abandon() {
             self.meaning = Some(meaning);
         }
-        let Self { facts, decision, .. } = self;
+        let Self { facts, decision, .. } = &*self;
         let limit = match &decision.decider {
             Decider::Nothing => None,
             Decider::Limit(id) => self.live.policy.limits.get(usize::from(id.0)).map(|limit| &*limit.name),
             Decider::List(name) => Some(&**name),
         };
         let (path, query) = facts.head.target();
-        self.live.recorder.record(&RequestRecord {
+        let ban = decision.ban.map(|ban| ban.to_string());
+        let now = self.worker.clock.now();
+        let record = RequestRecord {
             request_id: facts.request_id.as_str(),
             identity: facts.identity,
             method: &facts.head.method,
@@ -210,7 +249,7 @@ impl Drop for Exchange {
             route: decision.route,
             decision: decision.label,
             limit,
-            ban: decision.ban.map(|ban| ban.to_string()).as_deref(),
+            ban: ban.as_deref(),
             limits: &decision.report.limits,
             retry_after: decision.retry_after,
             status: self.status,
@@ -222,13 +261,17 @@ impl Drop for Exchange {
                 previous_attempts: &forwarding.previous_attempts,
             }),
             error: self.error.as_deref(),
-            duration: self.worker.clock.now().since(facts.started),
+            duration: now.since(facts.started),
             decision_duration: decision.took,
             bytes_in: self.body.as_ref().map_or(0, BodyProgress::bytes),
             bytes_out: self.bytes_out,
             applied_limit: decision.applied_limit.as_deref(),
             facts: decision.facts.as_ref(),
-        });
+        };
+        self.live.recorder.record(&record);
+        if let Some(trace) = &self.trace {
+            self.live.recorder.end_trace(trace, &record, self.server_scheme(), now);
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the gateway reports of its work: the request log, metrics, and events for the audit trail, webhooks and the
+//! What the gateway reports of its work: the request log, metrics, spans, and events for the audit trail, webhooks and the
 //! event stream. No request waits for any of them.
 //!
 //! [`Sinks`] live as long as the process. A [`Recorder`] is built from them for each configuration. It looks every name
@@ -15,12 +15,14 @@ pub mod kept_requests;
 pub mod log;
 pub mod metrics;
 pub mod notify;
+pub mod spans;
 
 mod decision_label;
 mod line;
 mod line_writer;
 mod log_settings;
 mod observed_outcome;
+mod outgoing;
 mod recorder;
 mod request_record;
 mod sinks;

@@ -30,6 +30,9 @@ use super::metrics::RouteMetrics;
 use super::metrics::UpstreamMetrics;
 use super::notify::WebhookChannel;
 use super::notify::WebhookChannels;
+use super::spans::RequestTrace;
+use super::spans::SpanNames;
+use super::spans::Tracer;
 use crate::clock;
 use crate::clock::Clock;
 use crate::clock::Timestamp;
@@ -61,6 +64,8 @@ pub struct Recorder {
     watched_limits: Vec<(Arc<LimitFacts>, Arc<KeyTable>)>,
     /// By `UpstreamId`.
     upstreams: Vec<UpstreamMetrics>,
+    /// `None`: no request is traced.
+    tracer: Option<Arc<Tracer>>,
 }
 
 /// Where the lines of requests go, and in which format.
@@ -92,6 +97,7 @@ impl Recorder {
             routes: names.map(|name| RouteMetrics::new(metrics, name)).collect(),
             limits: policy.limits.iter().map(|limit| LimitMetrics::new(&limit.name, &limit.then.action)).collect(),
             channels: Vec::new(),
+            tracer: None,
             event_bus: Arc::clone(&sinks.event_bus),
             clock: Clock::system(),
             kept_requests: Arc::clone(&sinks.kept_requests),
@@ -115,6 +121,35 @@ impl Recorder {
         };
         self.channels = policy.limits.iter().map(channels_of).collect();
         self
+    }
+
+    /// Sets who traces requests.
+    #[must_use]
+    pub fn with_tracer(mut self, tracer: Option<Arc<Tracer>>) -> Self {
+        self.tracer = tracer;
+        self
+    }
+
+    /// `None`: no request is traced.
+    pub fn tracer(&self) -> Option<&Arc<Tracer>> {
+        self.tracer.as_ref()
+    }
+
+    /// Queues the spans of a request that ended at `at`. `server_scheme`: how its server was reached. Does not wait.
+    pub fn end_trace(
+        &self,
+        trace: &RequestTrace,
+        request: &RequestRecord<'_>,
+        server_scheme: &'static str,
+        at: Timestamp,
+    ) {
+        let Some(tracer) = &self.tracer else { return };
+        let names = SpanNames {
+            route: request.route.map(|route| &*self.route(Some(route)).name),
+            upstream: request.upstream.map(|upstream| &*self.upstream(upstream.id).name),
+            server_scheme,
+        };
+        tracer.end(trace, request, names, at);
     }
 
     /// Whether the audit trail, the event stream or a webhook would report what this limit, or a list, does.

@@ -1,4 +1,4 @@
-//! Where records go: the request log, the metrics and the event bus.
+//! Where records go: the request log, the metrics, the event bus and the exporters of spans.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use super::LogFormat;
 use super::Metrics;
 use super::heavy_keys::KeyTables;
 use super::kept_requests::KeptRequests;
+use super::spans::SpanExporters;
 
 /// Lives as long as the process. Clones share the sinks.
 #[derive(Clone, Debug)]
@@ -20,6 +21,7 @@ pub struct Sinks {
     pub(super) event_bus: Arc<EventBus>,
     pub(super) kept_requests: Arc<KeptRequests>,
     pub(super) key_tables: Arc<KeyTables>,
+    span_exporters: Arc<SpanExporters>,
     /// The format where the configuration names none.
     pub(super) default_format: LogFormat,
 }
@@ -40,6 +42,7 @@ impl Sinks {
             event_bus,
             kept_requests: Arc::default(),
             key_tables: Arc::default(),
+            span_exporters: Arc::default(),
             default_format: LogFormat::Json,
         }
     }
@@ -60,6 +63,10 @@ impl Sinks {
     /// Who asks most, by limit and by client.
     pub fn key_tables(&self) -> &Arc<KeyTables> {
         &self.key_tables
+    }
+
+    pub fn span_exporters(&self) -> &SpanExporters {
+        &self.span_exporters
     }
 
     /// Publishes an event that no request caused. Does not wait.

@@ -1,5 +1,6 @@
 //! The trace of a request, from its `traceparent` (W3C Trace Context).
 
+use crate::digits::hex;
 use crate::head::Fields;
 use crate::head::KnownName;
 
@@ -8,13 +9,23 @@ use crate::head::KnownName;
 pub struct TraceId([u8; DIGITS]);
 
 const DIGITS: usize = 32;
+const SPAN_DIGITS: usize = 16;
 
-/// `00-`, the id, `-`, 16 digits of a span, `-`, two of flags.
-const LENGTH: usize = 3 + DIGITS + 1 + 16 + 1 + 2;
+/// `00-`, the id, `-`, the digits of a span, `-`, two of flags.
+const LENGTH: usize = 3 + DIGITS + 1 + SPAN_DIGITS + 1 + 2;
 
-impl TraceId {
+/// What a valid `traceparent` says.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(in crate::record) struct TraceParent {
+    pub(in crate::record) trace: TraceId,
+    span: [u8; SPAN_DIGITS],
+    /// The sender of the request records the trace.
+    pub(in crate::record) is_sampled: bool,
+}
+
+impl TraceParent {
     /// `None`: there is no `traceparent`, more than one, or an invalid one.
-    pub fn of(fields: &Fields) -> Option<Self> {
+    pub(in crate::record) fn of(fields: &Fields) -> Option<Self> {
         Self::read(fields.single(KnownName::TRACEPARENT)?)
     }
 
@@ -30,11 +41,40 @@ impl TraceId {
             && !is_null(span);
         // Later versions may append more fields. Version 00 has no more.
         let ends = if version == b"00" { more.is_empty() } else { matches!(more, [] | [b'-', ..]) };
-        (is_valid && ends).then(|| Self(id.try_into().expect("32 digits stand between the dashes")))
+        (is_valid && ends).then(|| Self {
+            trace: TraceId(id.try_into().expect("32 digits stand between the dashes")),
+            span: span.try_into().expect("16 digits stand between the dashes"),
+            is_sampled: value(flags) & 1 == 1,
+        })
+    }
+
+    /// The trace and the span as numbers.
+    pub(in crate::record) fn ids(&self) -> (u128, u64) {
+        let span = value(&self.span);
+        (value(&self.trace.0), u64::try_from(span).expect("16 digits are 64 bits"))
+    }
+}
+
+/// The number that hexadecimal digits are, 32 of them at most.
+fn value(digits: &[u8]) -> u128 {
+    let digits = digits.iter().map(|digit| char::from(*digit).to_digit(16).unwrap_or(0));
+    digits.fold(0, |value, digit| (value << 4) | u128::from(digit))
+}
+
+impl TraceId {
+    /// `None`: there is no `traceparent`, more than one, or an invalid one.
+    pub fn of(fields: &Fields) -> Option<Self> {
+        TraceParent::of(fields).map(|parent| parent.trace)
     }
 
     pub fn as_bytes(&self) -> &[u8; DIGITS] {
         &self.0
+    }
+}
+
+impl From<u128> for TraceId {
+    fn from(id: u128) -> Self {
+        Self(hex(id))
     }
 }
 
@@ -46,7 +86,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: Option<&str>) {
-        let found = TraceId::read(text.as_bytes());
+        let found = TraceParent::read(text.as_bytes()).map(|parent| parent.trace);
         assert_eq!(found.as_ref().map(|id| &id.as_bytes()[..]), expected.map(str::as_bytes), "{text}");
     }
 
@@ -55,6 +95,17 @@ mod tests {
         check(&format!("00-{ID}-00f067aa0ba902b7-01"), Some(ID));
         check(&format!("cc-{ID}-00f067aa0ba902b7-00"), Some(ID));
         check(&format!("cc-{ID}-00f067aa0ba902b7-00-what-comes"), Some(ID));
+    }
+
+    #[test]
+    fn the_numbers_and_the_flag_are_those_of_the_field() {
+        for (flags, is_sampled) in [("00", false), ("01", true), ("03", true), ("02", false)] {
+            let text = format!("00-{ID}-00f067aa0ba902b7-{flags}");
+            let parent = TraceParent::read(text.as_bytes()).expect("a valid field");
+            assert_eq!(parent.is_sampled, is_sampled, "{flags}");
+            assert_eq!(parent.ids(), (0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736, 0x00f0_67aa_0ba9_02b7));
+            assert_eq!(TraceId::from(parent.ids().0), parent.trace);
+        }
     }
 
     #[test]

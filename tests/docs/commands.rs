@@ -23,6 +23,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("docker run ", "needs the image; tests/packages/image.rs runs it"),
     ("helm ", "needs a cluster; tests/packages/chart.rs renders the chart"),
     ("docker compose up ", "tests/cli/compose.rs runs what the file says, without fetching images"),
+    ("fail2ban-regex ", "needs an installed filter and a log; a test runs the filter on the log of a gateway"),
     ("systemctl ", "needs a service manager; tests/gateway/service_manager.rs stands in for it"),
 ];
 

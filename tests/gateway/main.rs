@@ -54,6 +54,7 @@ mod servers;
 mod service_manager;
 mod sessions;
 mod small_frames;
+mod spans;
 mod spelling;
 mod status;
 mod streaming;

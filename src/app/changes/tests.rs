@@ -75,7 +75,7 @@ fn check(after: &str, expected: &str) {
 
 fn snapshot(text: &str, previous: Option<&Snapshot>) -> Snapshot {
     let settings = config::read("portcullis.yaml".as_ref(), text.to_owned(), &|_| None).expect("a good configuration");
-    let config::Settings { policy, clients, upstreams, requests, log, .. } = settings;
-    let parts = SnapshotParts { policy, clients, upstreams, requests };
+    let config::Settings { policy, clients, upstreams, requests, tracing, log, .. } = settings;
+    let parts = SnapshotParts { policy, clients, upstreams, requests, tracing };
     snapshot::build(parts, &log, &WebhookChannels::default(), previous, &Sinks::discard())
 }

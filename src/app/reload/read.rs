@@ -88,6 +88,7 @@ impl ConfigReader {
             log,
             connections,
             requests,
+            tracing,
             files,
             outputs,
             warnings,
@@ -95,7 +96,7 @@ impl ConfigReader {
         } = load().map_err(ReloadError::Mistakes)?;
         let trail = open_trail(&sinks, &audit, streams.as_ref(), &outputs)?;
         let channels = sinks.event_bus().open_channels(&notify, &channels, sinks.metrics());
-        let parts = SnapshotParts { policy, clients, upstreams, requests };
+        let parts = SnapshotParts { policy, clients, upstreams, requests, tracing };
         let snapshot = snapshot::build(parts, &log, &channels, Some(&previous), &sinks);
         let changes = Changes::between(&previous, &snapshot);
         let other = OtherSettings { store, log, trail, channels, connections, files, warnings, shown };

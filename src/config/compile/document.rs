@@ -91,6 +91,7 @@ impl Compiler {
             audit: self.audit(document),
             log: Self::log(document),
             requests: self.requests(document, &connections),
+            tracing: self.tracing(document),
             connections,
             files: std::mem::take(&mut self.files),
             outputs: std::mem::take(&mut self.outputs),

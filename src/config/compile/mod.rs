@@ -25,6 +25,7 @@ mod server_url;
 mod store;
 mod then;
 mod tls;
+mod tracing;
 mod upstreams;
 mod warnings;
 

@@ -9,6 +9,7 @@ use super::list::Access;
 use super::list::List;
 use super::record::Audit;
 use super::record::Channel;
+use super::record::Tracing;
 use super::route::Route;
 use super::section::section;
 use super::server::Admin;
@@ -58,6 +59,8 @@ section! {
         audit: Audit,
         /// The request log and the operational log.
         log: Log,
+        /// Spans of requests for OpenTelemetry. Default: no request is traced.
+        tracing: Tracing,
         /// Bounds of connections and requests.
         server: Server,
     }

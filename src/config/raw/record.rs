@@ -1,8 +1,9 @@
-//! The `notify` and `audit` sections.
+//! The `notify`, `audit` and `tracing` sections.
 
 use super::section::section;
 use super::value::Spanned;
 use super::value::Text;
+use crate::record::spans::SampleRatio;
 use crate::units::Span;
 
 section! {
@@ -44,5 +45,19 @@ section! {
     }
     required {
         key => "name the stream: `key: portcullis:audit`",
+    }
+}
+
+section! {
+    /// Spans of requests for OpenTelemetry, over OTLP/HTTP.
+    Tracing {
+        /// The `http` or `https` URL of a collector. `/v1/traces` is added where it is missing.
+        otlp: Text,
+        /// The share of the requests that is traced, from 0 to 1, where a request does not say itself, by its
+        /// `traceparent`, whether it is sampled. Default: 1.
+        sample: Spanned<SampleRatio>,
+    }
+    required {
+        otlp => "write where spans go: `otlp: http://127.0.0.1:4318`",
     }
 }

@@ -14,6 +14,8 @@ use crate::config::mistakes::Mistakes;
 use crate::config::yaml::Content;
 use crate::config::yaml::Node;
 use crate::list::network;
+use crate::record::spans::InvalidSampleRatio;
+use crate::record::spans::SampleRatio;
 use crate::units;
 
 /// A value that is one text.
@@ -99,6 +101,20 @@ impl ScalarValue for u64 {
 
     fn schema() -> Value {
         json!({ "type": "integer", "minimum": 0 })
+    }
+}
+
+impl ScalarValue for SampleRatio {
+    const EXPECTED: &'static str = "a share such as `0.01`";
+
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
+        text.parse().map_err(|error: InvalidSampleRatio| {
+            InvalidValue::with(error.to_string(), "write one such as `0.01`, which is one request in a hundred")
+        })
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "number", "minimum": 0, "maximum": 1 })
     }
 }
 

@@ -99,6 +99,7 @@ fn prepare(
     upstream: UpstreamId,
     upgrade: Option<&UpgradeRequest>,
 ) -> Option<ContinueSignal> {
+    exchange.continue_trace();
     let needs_body = exchange.outcome_rule().map(|rule| rule.needs_body());
     let Exchange { live, facts, .. } = exchange;
     let settings = live.upstreams.get(usize::from(upstream.0)).map(|it| it.settings());

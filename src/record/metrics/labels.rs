@@ -61,6 +61,11 @@ pub(super) struct ReloadLabels {
 }
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+pub(super) struct SpanLabels {
+    pub(super) result: &'static str,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 pub(super) struct BuildLabels {
     pub(super) version: &'static str,
 }

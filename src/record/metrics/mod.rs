@@ -12,6 +12,7 @@ mod process;
 mod registry;
 mod reload;
 mod route;
+mod span;
 mod store;
 mod upstream;
 
@@ -23,6 +24,7 @@ pub(in crate::record) use self::notification::NotificationMetrics;
 pub use self::registry::Metrics;
 pub use self::reload::ReloadResult;
 pub(in crate::record) use self::route::RouteMetrics;
+pub(in crate::record) use self::span::SpanMetrics;
 pub use self::store::StoreMetrics;
 pub use self::upstream::ServerNames;
 pub(in crate::record) use self::upstream::UpstreamMetrics;

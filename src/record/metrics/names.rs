@@ -56,6 +56,10 @@ pub const AUDIT_DROPPED: MetricName = MetricName {
     name: "portcullis_audit_dropped_entries",
     help: "Audit events that were dropped, by place: file, redis_stream or sqlite",
 };
+pub const TRACE_SPANS: MetricName = MetricName {
+    name: "portcullis_trace_spans",
+    help: "Spans: exported, failed because the collector did not take them, or dropped because the queue was full",
+};
 pub const BUILD_INFO: MetricName = MetricName { name: "portcullis_build_info", help: "The version of this process" };
 pub const PROCESS_START_TIME: MetricName =
     MetricName { name: "process_start_time_seconds", help: "When this process started, since 1970" };

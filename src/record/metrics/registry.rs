@@ -17,6 +17,7 @@ use super::Gauges;
 use super::Histogram;
 use super::NotificationMetrics;
 use super::ReloadResult;
+use super::SpanMetrics;
 use super::StoreMetrics;
 use super::exposition::as_prometheus;
 use super::labels::BuildLabels;
@@ -29,6 +30,7 @@ use super::labels::ReloadLabels;
 use super::labels::RequestLabels;
 use super::labels::RouteLabels;
 use super::labels::ServerLabels;
+use super::labels::SpanLabels;
 use super::labels::StoreLabels;
 use super::names;
 use super::names::MetricName;
@@ -60,6 +62,7 @@ pub struct Metrics {
     dropped_lines: Gauge<i64, AtomicI64>,
     notifications: Family<NotificationLabels, Counter>,
     audit_dropped: Family<PlaceLabels, Counter>,
+    spans: Family<SpanLabels, Counter>,
     /// Follows the counters of requests and limits.
     history: History,
     /// Locked from setting the gauges to reading them, so that two scrapes do not mix their values.
@@ -90,6 +93,7 @@ impl Metrics {
             dropped_lines: register(&mut registry, names::ACCESS_LOG_DROPPED),
             notifications: register(&mut registry, names::NOTIFICATIONS),
             audit_dropped: register(&mut registry, names::AUDIT_DROPPED),
+            spans: register(&mut registry, names::TRACE_SPANS),
             history: History::default(),
             scrape: Mutex::new(()),
             registry: Registry::default(),
@@ -165,6 +169,11 @@ impl Metrics {
             dropped: of("dropped"),
             suppressed: of("suppressed"),
         }
+    }
+
+    pub(in crate::record) fn spans(&self) -> SpanMetrics {
+        let of = |result| self.spans.get_or_create_owned(&SpanLabels { result });
+        SpanMetrics { exported: of("exported"), failed: of("failed"), dropped: of("dropped") }
     }
 
     pub(in crate::record) fn audit_dropped(&self, place: &'static str) -> Counter {
