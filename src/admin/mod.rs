@@ -1,5 +1,6 @@
 //! The admin listener: health checks and metrics for monitoring, and an API and a dashboard for operators.
 
+mod advice;
 mod auth;
 mod bans;
 mod config;

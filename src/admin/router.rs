@@ -9,6 +9,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::AdminState;
+use super::advice;
 use super::auth;
 use super::bans;
 use super::config;
@@ -54,4 +55,5 @@ fn described_routes() -> OpenApiRouter<Arc<AdminState>> {
         .routes(routes!(requests::list))
         .routes(routes!(requests::show))
         .routes(routes!(top::top))
+        .routes(routes!(advice::advice))
 }

@@ -24,6 +24,7 @@ use crate::decision::Policy;
 use crate::record::EventBus;
 use crate::record::Gauges;
 use crate::record::Metrics;
+use crate::record::advice::Advisor;
 use crate::record::heavy_keys::KeyTables;
 use crate::record::kept_requests::KeptRequests;
 use crate::store::AnyStore;
@@ -45,6 +46,7 @@ pub struct AdminSources {
     pub identity: GatewayIdentity,
     pub kept_requests: Arc<KeptRequests>,
     pub key_tables: Arc<KeyTables>,
+    pub advisor: Arc<Advisor>,
 }
 
 /// Shared by all handlers.
@@ -58,6 +60,7 @@ pub struct AdminState {
     pub(super) last_reload: ArcSwapOption<ReloadReport>,
     pub(super) reload_requests: mpsc::Sender<ReloadRequest>,
     pub(super) identity: GatewayIdentity,
+    pub(super) advisor: Arc<Advisor>,
     /// What the gateways on one Redis know of each other; `None`: the store is in this process.
     pub(super) records: Option<SharedRecords>,
     /// Where requests are accepted.
@@ -85,6 +88,7 @@ impl AdminState {
             identity,
             kept_requests,
             key_tables,
+            advisor,
         } = sources;
         let records = SharedRecords::of(&store, Arc::clone(&identity.id));
         let (config, last_reload) = (ArcSwap::from_pointee(config), ArcSwapOption::empty());
@@ -100,6 +104,7 @@ impl AdminState {
             last_reload,
             reload_requests,
             identity,
+            advisor,
             records,
             listeners: ArcSwap::default(),
             kept_requests,

@@ -265,12 +265,14 @@ fn state() -> Arc<AdminState> {
             json: "{\"listen\": \"127.0.0.1:8080\"}".to_owned(),
             source: "portcullis.yaml".to_owned(),
             loaded: Timestamp::EPOCH,
+            warnings: Vec::new(),
         },
         // Its other end is gone, as in a gateway that ends.
         reload_requests: mpsc::channel(1).0,
         identity: GatewayIdentity::new("test", Timestamp::EPOCH),
         kept_requests: Arc::default(),
         key_tables: Arc::default(),
+        advisor: Arc::default(),
     };
     AdminState::new(sources, AdminRules { token: None, on_failure: OnFailure::Local })
 }

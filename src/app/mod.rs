@@ -17,6 +17,7 @@ pub mod file_watcher;
 mod gauges;
 pub mod listeners;
 pub mod live_snapshot;
+mod observe;
 mod origin;
 mod prepare;
 pub mod process;

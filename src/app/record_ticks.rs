@@ -1,15 +1,20 @@
 //! What the record does once a second, on the thread that serves no request.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use tokio::time::MissedTickBehavior;
 use tokio::time::interval;
 
+use super::observe::observe;
 use crate::clock;
+use crate::gateway::Snapshot;
 use crate::record::Sinks;
 
-/// Reads the counters for the history, and ends the minutes of the counts by key. Never returns.
-pub(super) async fn run(sinks: Sinks) {
+/// Reads the counters for the history, ends the minutes of the counts by key, and judges what looks misconfigured. Never
+/// returns.
+pub(super) async fn run(live: Arc<ArcSwap<Snapshot>>, sinks: Sinks) {
     let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -17,6 +22,8 @@ pub(super) async fn run(sinks: Sinks) {
         let now = clock::wall();
         sinks.metrics().history().read_counters(now);
         sinks.key_tables().finish_minutes(now);
+        let observed = observe(&live.load().policy, &sinks, now);
+        sinks.advisor().judge(&observed, now);
     }
 }
 

@@ -104,7 +104,7 @@ impl App {
             preparation.run(&sinks, predecessor).await?;
         let live = LiveSnapshot::new(snapshot);
         sinks.event_bus().set_trail(trail);
-        tokio::spawn(record_ticks::run(sinks.clone()));
+        tokio::spawn(record_ticks::run(live.shared(), sinks.clone()));
         store.bans().observe(Arc::new(BanEvents(Arc::clone(sinks.event_bus()))));
         let stop_store_task = CancellationToken::new();
         let snapshot_writer = Arc::new(SnapshotWriter::new(store_settings.memory.snapshot.clone()));
@@ -117,7 +117,7 @@ impl App {
         let token = bound_admin.as_ref().and_then(|(settings, _)| settings.token.clone());
         let rules = AdminRules { token, on_failure: store_settings.on_failure };
         let (reload_sender, reload_requests) = mpsc::channel(MAX_RELOAD_REQUESTS);
-        let config = loaded_config(shown, &files);
+        let config = loaded_config(shown, &files, &warnings);
         let sources = admin_sources(&live, &store, &sinks, gauges, config, reload_sender);
         let control = AdminState::new(sources, rules);
         let gateway = CoreParts {
@@ -216,5 +216,6 @@ fn admin_sources(
         identity: GatewayIdentity::new(&rustix::system::uname().nodename().to_string_lossy(), clock::wall()),
         kept_requests: Arc::clone(sinks.kept_requests()),
         key_tables: Arc::clone(sinks.key_tables()),
+        advisor: Arc::clone(sinks.advisor()),
     }
 }

@@ -72,6 +72,19 @@ pub(super) fn print_report(mistakes: &[Diagnostic]) {
     drop(write!(anstream::stdout(), "{text}"));
 }
 
+/// `9,812`
+pub(super) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// Rows below their titles, in columns as wide as their widest cell.
 #[derive(Clone, Debug)]
 pub(super) struct Table<const COLUMNS: usize> {
@@ -99,5 +112,16 @@ impl<const COLUMNS: usize> fmt::Display for Table<COLUMNS> {
             write!(f, "{}{}", if number > 0 { "\n" } else { "" }, line.trim_end())?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_read_in_groups_of_three() {
+        let shown = [0, 999, 1000, 9812, 1_234_567].map(thousands);
+        assert_eq!(shown, ["0", "999", "1,000", "9,812", "1,234,567"]);
     }
 }

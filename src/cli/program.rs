@@ -70,6 +70,8 @@ enum Command {
     Events(remote::events::Arguments),
     /// Print how a running gateway is: its configuration, store, applications, and the other gateways
     Status(remote::status::Arguments),
+    /// Print what a running gateway finds misconfigured, and what to write
+    Advice(remote::advice::Arguments),
     /// Print the configuration that a running gateway has in force, without secrets
     Config(remote::config::Arguments),
     /// Make a running gateway read its configuration anew
@@ -99,6 +101,7 @@ pub fn main() -> ExitCode {
         Command::Top(arguments) => remote::top::top(&arguments),
         Command::Events(arguments) => remote::events::events(&arguments),
         Command::Status(arguments) => remote::status::status(&arguments),
+        Command::Advice(arguments) => remote::advice::advice(&arguments),
         Command::Config(arguments) => remote::config::config(&arguments),
         Command::Reload(arguments) => remote::reload::reload(&arguments),
         Command::Completions(arguments) => Ok(completions::completions(CommandLine::command(), &arguments)),

@@ -36,6 +36,8 @@ pub(super) struct PlannedLimit {
     pub(super) limit: LimitId,
     /// Denies without counting: a part of the key is missing, and the limit says `missing: deny`.
     pub(super) outright: bool,
+    /// The request lacks a part of the key.
+    pub(super) lacks_part: bool,
     /// The application certainly reads the same key, so that a success may reset it.
     pub(super) is_undisputed: bool,
 }
@@ -66,12 +68,12 @@ impl<'p> PlannedCharges<'p> {
             Ok(LimitApplication::Freed(_) | LimitApplication::Skipped) => return Ok(()),
             Ok(LimitApplication::Counted(keys)) => keys,
             Ok(LimitApplication::Denied) => {
-                self.limits.push(PlannedLimit { limit: id, outright: true, is_undisputed: false });
+                self.limits.push(PlannedLimit { limit: id, outright: true, lacks_part: true, is_undisputed: false });
                 return Ok(());
             }
             // A shadow limit denies nothing, however strange the request is.
             Err(TooManyValues) if limit.shadow => {
-                self.limits.push(PlannedLimit { limit: id, outright: true, is_undisputed: false });
+                self.limits.push(PlannedLimit { limit: id, outright: true, lacks_part: false, is_undisputed: false });
                 return Ok(());
             }
             Err(too_many) => return Err(too_many),
@@ -83,7 +85,8 @@ impl<'p> PlannedCharges<'p> {
         };
         let is_undisputed = limit.reset_on.is_some() && undisputed::is_undisputed(&limit.key, source);
         let number = u16::try_from(self.limits.len()).expect("limits are numbered with 16 bits");
-        self.limits.push(PlannedLimit { limit: id, outright: false, is_undisputed });
+        let lacks_part = keys.iter().all(|found| found.missing);
+        self.limits.push(PlannedLimit { limit: id, outright: false, lacks_part, is_undisputed });
         let force = match limit.then.action {
             _ if limit.shadow => Force::Shadow,
             Action::Delay(_) => Force::Delay,

@@ -162,8 +162,8 @@ impl<'p> Plan<'p, '_> {
 
 impl<'p, 'v> Rulings<'p, 'v> {
     fn add(&mut self, ruling: &LimitRuling<'p, 'v>) {
-        let LimitRuling { id, limit, denies, standings, .. } = *ruling;
-        self.report.add(id, limit, denies.is_some(), standings);
+        let LimitRuling { id, limit, denies, standings, lacks_part, .. } = *ruling;
+        self.report.add(id, limit, denies.is_some(), lacks_part, standings);
         if denies.is_none() {
             return;
         }

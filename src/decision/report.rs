@@ -21,6 +21,7 @@ pub struct LimitReports {
 }
 
 /// How one limit decided.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct LimitReport {
     pub limit: LimitId,
@@ -28,6 +29,8 @@ pub struct LimitReport {
     pub denied: bool,
     /// Responses may show its state: it is known, and the limit does not hide it.
     pub is_shown: bool,
+    /// The request lacks a part of the key.
+    pub lacks_part: bool,
 }
 
 /// Where a key stands under one rate of a limit.
@@ -43,10 +46,16 @@ pub struct RateReport {
 }
 
 impl LimitReports {
-    /// Adds what a limit decided. `standings` are those of its key with the least left; empty where that is not known.
-    pub fn add(&mut self, id: LimitId, limit: &Limit, denied: bool, standings: &[Standing]) {
+    /// Adds what a limit decided about a request, and whether it lacks a part of the key. `standings` are those of its key with the least left; empty where that is not known.
+    pub fn add(&mut self, id: LimitId, limit: &Limit, denied: bool, lacks_part: bool, standings: &[Standing]) {
         let shown = limit.shown_rates().filter(|_| !standings.is_empty());
-        self.limits.push(LimitReport { limit: id, shadow: limit.shadow, denied, is_shown: shown.is_some() });
+        self.limits.push(LimitReport {
+            limit: id,
+            shadow: limit.shadow,
+            denied,
+            is_shown: shown.is_some(),
+            lacks_part,
+        });
         for (position, rate) in (0_u16..).zip(shown.map_or(&[][..], Rates::as_slice)) {
             let Some(&Standing { remaining, reset }) = standings.get(usize::from(position)) else { break };
             let rate = RateReport { limit: id, rate: position, quota: rate.count.get(), remaining, reset };

@@ -23,6 +23,8 @@ pub(super) struct LimitRuling<'p, 'v> {
     pub(super) denies: Option<RetryWait>,
     /// Denies without counting: a part of the key is missing.
     outright: bool,
+    /// The request lacks a part of the key.
+    pub(super) lacks_part: bool,
     /// Denies without counting: the key was banned before this request.
     banned: bool,
     /// The key that denies it, for a ban or a challenge.
@@ -84,7 +86,8 @@ impl<'p, 'v> LimitRuling<'p, 'v> {
         let standings = tightest.map_or(&[][..], |(_, verdict)| &verdict.standings);
         let tightest = tightest.map(|(key, _)| key);
         let limit = plan.entry.policy.limit(planned.limit);
-        Some(Self { id: planned.limit, limit, denies, outright, banned, key, tightest, standings })
+        let lacks_part = planned.lacks_part;
+        Some(Self { id: planned.limit, limit, denies, outright, lacks_part, banned, key, tightest, standings })
     }
 
     /// Whether it denies the request. Shadow limits deny nothing, and a limit that delays denies only what it does not

@@ -5,6 +5,7 @@
 //! up once, so that a request only formats its line and adds to counters.
 
 pub mod access_log;
+pub mod advice;
 pub mod audit;
 pub mod event;
 pub mod event_bus;

@@ -157,6 +157,11 @@ impl Recorder {
         self.event_bus.has_consumers() || limit.is_some_and(|limit| !self.channels_of(limit).is_empty())
     }
 
+    /// Counts a forwarded request in which a peer that is no trusted proxy names its client.
+    pub fn count_untrusted_forwarding(&self) {
+        self.metrics.count_untrusted_forwarding();
+    }
+
     pub fn logs_requests(&self) -> bool {
         self.log.is_some()
     }
@@ -297,7 +302,7 @@ impl Recorder {
             route.decision_duration.observe(duration);
         }
         for report in request.limits {
-            self.limits[usize::from(report.limit.0)].decisions(&self.metrics, *report).inc();
+            self.limits[usize::from(report.limit.0)].count(&self.metrics, *report);
         }
         if let Some(upstream) = request.upstream {
             self.upstream(upstream.id).count(&self.metrics, upstream);

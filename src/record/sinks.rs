@@ -9,6 +9,7 @@ use super::EventBus;
 use super::LineWriter;
 use super::LogFormat;
 use super::Metrics;
+use super::advice::Advisor;
 use super::heavy_keys::KeyTables;
 use super::kept_requests::KeptRequests;
 use super::spans::SpanExporters;
@@ -22,6 +23,7 @@ pub struct Sinks {
     pub(super) kept_requests: Arc<KeptRequests>,
     pub(super) key_tables: Arc<KeyTables>,
     span_exporters: Arc<SpanExporters>,
+    pub(super) advisor: Arc<Advisor>,
     /// The format where the configuration names none.
     pub(super) default_format: LogFormat,
 }
@@ -43,12 +45,18 @@ impl Sinks {
             kept_requests: Arc::default(),
             key_tables: Arc::default(),
             span_exporters: Arc::default(),
+            advisor: Arc::default(),
             default_format: LogFormat::Json,
         }
     }
 
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
+    }
+
+    /// What looks misconfigured.
+    pub fn advisor(&self) -> &Arc<Advisor> {
+        &self.advisor
     }
 
     pub fn event_bus(&self) -> &Arc<EventBus> {

@@ -59,3 +59,22 @@ fn a_gateway_that_is_not_there_is_another_exit_than_one_that_refuses() {
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stderr.contains("token"), "{ended:?}");
 }
+
+#[test]
+fn what_was_denied_lately_is_one_line_for_each_key() {
+    let gateway = Gateway::with_files(CONFIG, &[("token", "s3cret\n")]);
+    let admin = format!("http://{}", gateway.admin());
+    let events = |arguments: &[&str]| {
+        let arguments = [&["events", "--admin", &admin], arguments].concat();
+        Folder::empty().run_in(&arguments, &[("PORTCULLIS_TOKEN", "s3cret")])
+    };
+    assert_eq!(events(&["--since", "10m"]).stdout, "nothing was denied\n");
+    for _ in 0..6 {
+        gateway.get("/").send();
+    }
+    let ended = events(&["--since", "10m"]);
+    assert_eq!((ended.code, ended.stdout.lines().count()), (Some(0), 1), "{ended:?}");
+    assert!(ended.stdout.contains("  5 denials of pace for 127.0.0.1"), "{ended:?}");
+    assert_eq!(events(&["--since", "10m", "--format", "json"]).json()[0]["denied"], 5);
+    assert_eq!(events(&["--since", "soon"]).code, Some(2));
+}

@@ -4,6 +4,7 @@ mod access;
 mod admin;
 mod admin_api;
 mod admin_config;
+mod advice;
 mod algorithms;
 mod audit;
 mod bans;

@@ -53,9 +53,16 @@ fn every_answer_is_as_it_is_described() {
         check("GET", "/session", "/session", 200);
         check("POST", "/session", "/session", 400);
         check("DELETE", "/session", "/session", 204);
-        for path in
-            ["/healthz", "/readyz", "/metrics", "/openapi.json", "/api/v1/limits", "/api/v1/config", "/api/v1/status"]
-        {
+        for path in [
+            "/healthz",
+            "/readyz",
+            "/metrics",
+            "/openapi.json",
+            "/api/v1/limits",
+            "/api/v1/config",
+            "/api/v1/status",
+            "/api/v1/advice",
+        ] {
             check("GET", path, path, 200);
         }
         check("GET", "/api/v1/history", "/api/v1/history?minutes=1", 200);

@@ -1,6 +1,7 @@
 //! What the admin listener knows of the configuration.
 
 use crate::clock::Timestamp;
+use crate::record::advice::Advice;
 
 /// The configuration in force, without its secrets.
 #[derive(Clone, Debug)]
@@ -11,6 +12,8 @@ pub struct LoadedConfig {
     pub source: String,
     /// By the wall clock.
     pub loaded: Timestamp,
+    /// What `check` warns of.
+    pub warnings: Vec<Advice>,
 }
 
 /// How the last reload ended.

@@ -9,6 +9,7 @@ use super::gateways::GatewayResponse;
 use super::gateways::KnownGateways;
 use super::traffic::Traffic;
 use crate::admin::AdminState;
+use crate::admin::advice::AdviceResponse;
 use crate::admin::config::LoadedConfig;
 use crate::admin::config::ReloadReport;
 use crate::admin::health::StoreResponse;
@@ -35,6 +36,8 @@ pub(super) struct StatusResponse {
     store: StoreResponse,
     /// Of all gateways together.
     last_minute: Traffic,
+    /// What looks misconfigured at this gateway.
+    advice: Vec<AdviceResponse>,
 }
 
 /// Where the configuration comes from.
@@ -102,6 +105,7 @@ impl StatusResponse {
             listeners: state.listeners.load().iter().map(ToString::to_string).collect(),
             upstreams: upstreams((state.gauges)().servers),
             store: StoreResponse::of(state),
+            advice: AdviceResponse::all(state),
         }
     }
 }

@@ -124,11 +124,11 @@ impl App {
             let keys = keys.join(", ");
             warn!(keys, "{keys}: the change takes effect with the next start, the store that runs keeps its counters");
         }
+        self.control.set_config(loaded_config(other.shown, &other.files, &other.warnings));
         if other.warnings != self.warnings {
             log_warnings(&other.warnings);
             self.warnings = other.warnings;
         }
-        self.control.set_config(loaded_config(other.shown, &other.files));
         self.log_settings = other.log;
         self.files = other.files;
         changes

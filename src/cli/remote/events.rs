@@ -8,21 +8,28 @@ use super::client::StreamEnd;
 use super::gateway::GatewayArguments;
 use super::gateway::read_response;
 use super::gateway::report_unreachable;
+use super::past_events::past_events;
 use crate::cli::arguments::Format;
 use crate::cli::exit::Exit;
 use crate::cli::output;
+use crate::units::Span;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   portcullis events
+  portcullis events --since 10m
   portcullis events --format json | jq 'select(.event == \"ban\")'
 
 One line for each denial, delay, ban, unban and reload from now on, until the gateway ends or Ctrl-C.
 Keys are masked. A reader that is too slow gets a line with the number of lost events.
+With --since: what limits denied or held in that time, one line for each limit and key, the latest last.
 
 Exit codes: 0 the gateway ended the stream, 1 it refused the request, 3 it could not be reached or the connection broke.")]
 pub(in crate::cli) struct Arguments {
+    /// Print what was denied in this time until now instead, in whole minutes up to 24h
+    #[arg(long, value_name = "DURATION")]
+    since: Option<Span>,
     #[command(flatten)]
     gateway: GatewayArguments,
     /// The output format
@@ -30,7 +37,10 @@ pub(in crate::cli) struct Arguments {
     format: Format,
 }
 
-pub(in crate::cli) fn events(Arguments { gateway, format }: &Arguments) -> anyhow::Result<Exit> {
+pub(in crate::cli) fn events(Arguments { since, gateway, format }: &Arguments) -> anyhow::Result<Exit> {
+    if let Some(Span(since)) = since {
+        return past_events(gateway, *since, *format);
+    }
     let client = gateway.client()?;
     let mut parser = EventParser::default();
     let followed = client.follow("/api/v1/events", |chunk| {

@@ -1,5 +1,6 @@
 //! Commands that talk to a running gateway over its admin listener.
 
+pub(super) mod advice;
 pub(super) mod bans;
 mod client;
 pub(super) mod config;
@@ -7,6 +8,7 @@ pub(super) mod events;
 mod gateway;
 pub(super) mod health;
 pub(super) mod limits;
+mod past_events;
 mod redraw;
 pub(super) mod reload;
 mod selector_value;

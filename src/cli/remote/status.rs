@@ -5,12 +5,14 @@ use std::fmt::Write;
 use http::Method;
 use serde::Deserialize;
 
+use super::advice::AdviceView;
 use super::gateway::RemoteArguments;
 use super::redraw::Screen;
 use crate::cli::arguments::Format;
 use crate::cli::exit::Exit;
 use crate::cli::output;
 use crate::cli::output::Table;
+use crate::cli::output::thousands;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -54,6 +56,7 @@ struct StatusView {
     upstreams: Vec<UpstreamView>,
     store: StoreView,
     last_minute: TrafficView,
+    advice: Vec<AdviceView>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -134,6 +137,9 @@ impl StatusView {
             });
             line("upstream", &format!("{name}: {}", servers.collect::<Vec<_>>().join(", ")));
         }
+        for AdviceView { message, .. } in &self.advice {
+            line("advice", message);
+        }
         if self.gateways.len() > 1 {
             text.push_str(&self.table());
         }
@@ -176,6 +182,8 @@ impl StatusView {
             }
         }
         let gone = self.gateways.iter().filter(|gateway| gateway.state == "gone");
+        let advice = self.advice.len();
+        complaints.extend((advice > 0).then(|| format!("advice: {advice}, see `portcullis advice`")));
         complaints.extend(gone.map(|gateway| format!("{} has gone", output::plain(&gateway.id))));
         complaints
     }
@@ -202,19 +210,6 @@ fn headline(complaints: &[String]) -> String {
     }
 }
 
-/// `9,812`
-fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 // Printed only on a terminal.
 const GREEN: &str = "\u{1b}[32m";
 const RED: &str = "\u{1b}[31m";
@@ -227,12 +222,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_read_in_groups_of_three() {
-        let shown = [0, 999, 1000, 9812, 1_234_567].map(thousands);
-        assert_eq!(shown, ["0", "999", "1,000", "9,812", "1,234,567"]);
-    }
-
-    #[test]
     fn the_first_line_says_what_is_not_well() {
         let gateway = |id: &str, state: &str| {
             json!({"id": id, "state": state, "version": "1", "since": "then", "last_seen": "now",
@@ -243,7 +232,7 @@ mod tests {
             "configuration": {"source": "portcullis.yaml", "loaded": "then", "last_reload": null},
             "gateways": [gateway("one", "up"), gateway("two", "ended")],
             "upstreams": [{"name": "app", "servers": [{"server": "10.0.0.1:80", "healthy": true}]}],
-            "store": {"kind": "redis", "up": true, "on_failure": "local"}, "last_minute": {"passed": 9812, "denied": 3},
+            "store": {"kind": "redis", "up": true, "on_failure": "local"}, "last_minute": {"passed": 9812, "denied": 3}, "advice": [],
         });
         let words =
             |status: &serde_json::Value| serde_json::from_value::<StatusView>(status.clone()).unwrap().to_words();

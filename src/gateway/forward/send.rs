@@ -105,8 +105,9 @@ fn prepare(
     let settings = live.upstreams.get(usize::from(upstream.0)).map(|it| it.settings());
     let host = settings.map_or(&HostHeader::Preserve, |it| &it.host);
     let (identity, started, fields) = (&facts.identity, facts.started, &mut facts.head.fields);
+    let mut names_client = false;
     let on_untrusted = |name: Name<'_>| {
-        untrusted_forwarding::report(name, &live.significant_headers, identity.peer, started);
+        names_client |= untrusted_forwarding::report(name, &live.significant_headers, identity.peer, started);
     };
     let states_length = headers::prepare_request(
         fields,
@@ -117,6 +118,9 @@ fn prepare(
         &live.significant_headers,
         on_untrusted,
     );
+    if names_client {
+        live.recorder.count_untrusted_forwarding();
+    }
     if let Some(needs_body) = needs_body {
         headers::prepare_for_outcome(fields, needs_body);
     }

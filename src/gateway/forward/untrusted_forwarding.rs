@@ -12,16 +12,16 @@ use crate::client::ClientIp;
 use crate::clock::Timestamp;
 use crate::head::Name;
 
-/// Warns about a header that was removed from a request, at most once a day.
+/// Warns about a header that was removed from a request, at most once a day. Returns whether the header names a client.
 pub(in crate::gateway) fn report(
     name: Name<'_>,
     significant_headers: &SignificantHeaders,
     peer: ClientIp,
     now: Timestamp,
-) {
+) -> bool {
     let known = KINDS.iter().position(|kind| *kind == name.as_str());
     let Some(kind) = known.or_else(|| significant_headers.names_the_client(name).then_some(KINDS.len())) else {
-        return;
+        return false;
     };
     let silent_until = SILENT_UNTIL[kind].load(Ordering::Relaxed);
     let next = (now + INTERVAL).as_micros();
@@ -36,6 +36,7 @@ pub(in crate::gateway) fn report(
             "{peer} sent {name} and is not in client_ip.trusted_proxies: the header is ignored; add the address if it is a proxy of yours"
         );
     }
+    true
 }
 
 const INTERVAL: Duration = Duration::from_secs(86_400);

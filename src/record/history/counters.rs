@@ -13,6 +13,7 @@ use super::series::STEPS_PER_MINUTE;
 use super::series::Series;
 use super::series::Step;
 use crate::clock::Timestamp;
+use crate::record::DecisionLabel;
 
 /// What was counted in each step, under every name that counted anything. It has as many series as the metrics have
 /// counters, and like them it goes on through reloads.
@@ -70,6 +71,26 @@ impl History {
         self.followed.lock().read_counters(now);
     }
 
+    /// What was counted so far.
+    pub fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        for (subject, decisions) in &self.followed.lock().series {
+            let sum = |decision: &FollowedCounters| -> u64 {
+                decision.counters.iter().map(|(_, counter)| counter.get()).sum()
+            };
+            match subject {
+                Subject::Route(_) => {
+                    totals.passed +=
+                        PASSED.iter().filter_map(|passed| decisions.get(passed.as_str())).map(sum).sum::<u64>();
+                }
+                Subject::Limit(name) => {
+                    totals.limits.insert(Arc::clone(name), decisions.values().map(sum).sum());
+                }
+            }
+        }
+        totals
+    }
+
     /// The steps of the last `minutes`, the current one last. Reads the counters first, so that what is counted by now
     /// is in it.
     pub fn report(&self, minutes: u64, now: Timestamp) -> HistoryReport {
@@ -116,6 +137,21 @@ impl History {
     }
 }
 
+/// How many there were since the start of the process.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Totals {
+    /// Requests that were forwarded, also after a delay.
+    pub passed: u64,
+    limits: BTreeMap<Arc<str>, u64>,
+}
+
+impl Totals {
+    /// How many requests a limit decided about.
+    pub fn limit(&self, name: &str) -> u64 {
+        self.limits.get(name).copied().unwrap_or_default()
+    }
+}
+
 impl Followed {
     fn read_counters(&mut self, now: Timestamp) {
         let since = self.read.replace(now).unwrap_or(now);
@@ -130,6 +166,9 @@ impl Followed {
         }
     }
 }
+
+/// The decisions after which a request is forwarded.
+const PASSED: [DecisionLabel; 2] = [DecisionLabel::Allowed, DecisionLabel::Delayed];
 
 #[cfg(test)]
 mod tests {

@@ -11,6 +11,7 @@ mod series;
 pub use self::chunk::HistoryChunk;
 pub use self::counters::History;
 pub(in crate::record) use self::counters::Subject;
+pub use self::counters::Totals;
 pub use self::report::Counts;
 pub use self::report::HistoryReport;
 pub use self::series::MAX_MINUTES;

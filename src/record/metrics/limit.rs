@@ -17,6 +17,7 @@ pub(in crate::record) struct LimitMetrics {
     denied: &'static str,
     /// By whether the limit is a shadow, and whether it denied.
     decisions: [[OnceLock<Counter>; 2]; 2],
+    lacking_part: OnceLock<Counter>,
 }
 
 impl LimitMetrics {
@@ -29,10 +30,18 @@ impl LimitMetrics {
             Action::Challenge => "challenged",
         };
         let decisions = array::from_fn(|_| array::from_fn(|_| OnceLock::new()));
-        Self { name: Arc::clone(name), denied, decisions }
+        Self { name: Arc::clone(name), denied, decisions, lacking_part: OnceLock::new() }
     }
 
-    pub(in crate::record) fn decisions(&self, metrics: &Metrics, report: LimitReport) -> &Counter {
+    /// Counts the decision about a request.
+    pub(in crate::record) fn count(&self, metrics: &Metrics, report: LimitReport) {
+        self.decisions(metrics, report).inc();
+        if report.lacks_part {
+            self.lacking_part.get_or_init(|| metrics.lacking_part_counter(&self.name)).inc();
+        }
+    }
+
+    fn decisions(&self, metrics: &Metrics, report: LimitReport) -> &Counter {
         let decision = match (report.shadow, report.denied) {
             (false, false) => "allowed",
             (false, true) => self.denied,

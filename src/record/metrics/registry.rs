@@ -1,5 +1,6 @@
 //! Every metric of the process.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
@@ -65,6 +66,10 @@ pub struct Metrics {
     spans: Family<SpanLabels, Counter>,
     /// Follows the counters of requests and limits.
     history: History,
+    /// How many requests lacked a part of the key of each limit. Only advice reads it.
+    lacking_part: Mutex<BTreeMap<Arc<str>, Counter>>,
+    /// How many forwarded requests named their client, although their peer is no trusted proxy. Only advice reads it.
+    untrusted_forwarding: Counter,
     /// Locked from setting the gauges to reading them, so that two scrapes do not mix their values.
     scrape: Mutex<()>,
 }
@@ -95,6 +100,8 @@ impl Metrics {
             audit_dropped: register(&mut registry, names::AUDIT_DROPPED),
             spans: register(&mut registry, names::TRACE_SPANS),
             history: History::default(),
+            lacking_part: Mutex::default(),
+            untrusted_forwarding: Counter::default(),
             scrape: Mutex::new(()),
             registry: Registry::default(),
         };
@@ -112,6 +119,29 @@ impl Metrics {
     /// What the counters of requests and limits gained in the last 24 hours.
     pub fn history(&self) -> &History {
         &self.history
+    }
+
+    /// Counts a forwarded request in which a peer that is no trusted proxy named its client.
+    pub fn count_untrusted_forwarding(&self) {
+        self.untrusted_forwarding.inc();
+    }
+
+    pub fn untrusted_forwarding(&self) -> u64 {
+        self.untrusted_forwarding.get()
+    }
+
+    /// How many requests lacked a part of the key of this limit.
+    pub fn lacking_part(&self, limit: &str) -> u64 {
+        self.lacking_part.lock().get(limit).map_or(0, Counter::get)
+    }
+
+    /// How many answers on this route had this outcome.
+    pub fn outcomes_so_far(&self, route: &str, outcome: &'static str) -> u64 {
+        self.outcomes.get(&OutcomeLabels { route: route.to_owned(), outcome }).map_or(0, |counter| counter.get())
+    }
+
+    pub(in crate::record) fn lacking_part_counter(&self, limit: &Arc<str>) -> Counter {
+        self.lacking_part.lock().entry(Arc::clone(limit)).or_default().clone()
     }
 
     /// Counts a reload.

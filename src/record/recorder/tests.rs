@@ -165,5 +165,5 @@ fn request() -> RequestRecord<'static> {
 }
 
 fn report(shadow: bool, denied: bool) -> LimitReport {
-    LimitReport { limit: LimitId(0), shadow, denied, is_shown: false }
+    LimitReport { limit: LimitId(0), shadow, denied, is_shown: false, lacks_part: false }
 }

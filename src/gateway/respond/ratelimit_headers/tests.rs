@@ -58,7 +58,7 @@ impl Shown {
     fn write(&self, fields: &mut Fields, told: &[Told]) {
         let mut reports = LimitReports::default();
         for Told { limit, standings } in told {
-            reports.add(LimitId(*limit), &self.limits[usize::from(*limit)], false, standings);
+            reports.add(LimitId(*limit), &self.limits[usize::from(*limit)], false, false, standings);
         }
         self.headers.write(fields, &reports);
     }

@@ -228,5 +228,5 @@ fn denied() -> RequestRecord<'static> {
 }
 
 fn report(limit: u16, shadow: bool) -> LimitReport {
-    LimitReport { limit: LimitId(limit), shadow, denied: true, is_shown: false }
+    LimitReport { limit: LimitId(limit), shadow, denied: true, is_shown: false, lacks_part: false }
 }

@@ -115,6 +115,7 @@ impl Sample {
             shadow: self.shadow_limits[usize::from(number)],
             denied: true,
             is_shown: false,
+            lacks_part: false,
         });
         let request = RequestRecord {
             request_id: &self.texts[0],

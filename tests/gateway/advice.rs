@@ -1,0 +1,118 @@
+//! What the gateway finds misconfigured, over real traffic.
+
+use std::thread;
+
+use serde_json::Value;
+
+use crate::support::ApiDescription;
+use crate::support::Gateway;
+use crate::support::Origin;
+use crate::support::Request;
+use crate::support::eventually;
+
+const ADMIN: &str = "admin: {address: 127.0.0.1:0}\n";
+
+/// Loopback addresses that requests come from.
+const SOURCES: usize = 50;
+
+fn advice(gateway: &Gateway) -> Vec<Value> {
+    let response = Request::new(gateway.admin(), "GET", "/api/v1/advice").host(&gateway.admin().to_string()).send();
+    assert_eq!(response.status, 200, "{}", response.text());
+    ApiDescription::of(gateway).check("GET", "/api/v1/advice", &response);
+    response.json().as_array().expect("a list").clone()
+}
+
+fn kinds(gateway: &Gateway) -> Vec<String> {
+    advice(gateway).iter().map(|advice| advice["kind"].as_str().expect("a kind").to_owned()).collect()
+}
+
+/// Sends so many requests from many addresses.
+fn send(count: usize, request: impl Fn(usize) -> Request + Sync) {
+    thread::scope(|scope| {
+        for worker in 0..4 {
+            let request = &request;
+            scope.spawn(move || {
+                for number in (worker..count).step_by(4) {
+                    let source = format!("127.0.1.{}", 1 + number % SOURCES);
+                    request(number).from(&source).send();
+                }
+            });
+        }
+    });
+}
+
+/// A login without mistakes.
+fn login(origin: &Origin) -> String {
+    format!(
+        "{ADMIN}upstream: {}\nroutes:\n  - name: login\n    match: POST /login\n    \
+         outcome: {{success: {{status: 302, header: {{location: \"/account*\"}}}}, failure: {{status: 401}}, otherwise: neither}}\n    \
+         limits:\n      - {{name: account, key: param.username, rate: 100000/hour, count: failures}}\n      \
+         - {{name: client, key: client_ip, rate: 100000/hour, count: failures}}\n",
+        origin.url()
+    )
+}
+
+#[test]
+fn a_set_up_without_mistakes_gets_no_advice() {
+    let origin = Origin::answering(|_| crate::support::Answer::new(401, &[], ""));
+    let gateway = Gateway::start(login(&origin));
+    // A few clients that try forwarding headers are no reason.
+    send(1100, |number| {
+        let request = gateway.post("/login").form(&format!("username=user{number}"));
+        if number % 50 == 0 { request.header("X-Forwarded-For", "10.0.0.1") } else { request }
+    });
+    eventually("the requests are counted", || gateway.stdout().len() >= 1100);
+    assert_eq!(advice(&gateway), Vec::<Value>::new());
+}
+
+#[test]
+fn each_mistake_is_named_with_what_to_write_and_gone_when_it_is_mended() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(login(&origin));
+    // The form has another field, and the application answers 200 to all.
+    send(1010, |number| {
+        gateway.post("/login").form(&format!("user=user{number}")).header("X-Forwarded-For", "10.0.0.1")
+    });
+    let expected = ["untrusted_forwarding", "missing_field", "outcome_matches_neither"];
+    eventually("three are named", || kinds(&gateway) == expected);
+    let all = advice(&gateway);
+    assert_eq!((&all[1]["limit"], &all[2]["route"]), (&"account".into(), &"login".into()));
+    assert!(all[0]["help"].as_str().is_some_and(|help| help.contains("trusted_proxies")), "{all:?}");
+    assert!(all[1]["message"].as_str().is_some_and(|message| message.contains("lack param.username")), "{all:?}");
+    // Each is in the log once, and the status has them too.
+    let logged = gateway.stderr().iter().filter(|line| line.contains("\"advice\":\"missing_field\"")).count();
+    assert_eq!(logged, 1);
+    let status =
+        Request::new(gateway.admin(), "GET", "/api/v1/status").host(&gateway.admin().to_string()).send().json();
+    assert_eq!(status["advice"].as_array().map(Vec::len), Some(3), "{status}");
+    // The other requests are ordinary.
+    send(1100, |number| gateway.post("/login").form(&format!("username=user{number}")));
+    eventually("what is mended is gone", || kinds(&gateway) == ["outcome_matches_neither"]);
+}
+
+#[test]
+fn one_address_that_sends_all_and_a_limit_that_counts_nothing_are_named() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(login(&origin));
+    for _ in 0..1010 {
+        assert_eq!(gateway.get("/").from("127.0.0.9").status(), 200);
+    }
+    eventually("both are named", || kinds(&gateway) == ["one_client", "limit_never_counted", "limit_never_counted"]);
+    assert!(advice(&gateway)[0]["message"].as_str().is_some_and(|message| message.starts_with("127.0.0.9 sent 10")));
+    assert_eq!(gateway.post("/login").form("username=a").from("127.0.1.1").status(), 200);
+    eventually("the limit counts now", || kinds(&gateway) == ["one_client"]);
+    send(100, |_| gateway.get("/"));
+    eventually("others ask too", || kinds(&gateway).is_empty());
+}
+
+#[test]
+fn what_check_warns_of_is_advice() {
+    let login = "routes:\n  - match: POST /login\n    outcome: {success: {status: 302, header: {location: '/account*'}}}\n    \
+                 limits: [{key: param.username, rate: 5/hour, count: failures}]\n";
+    let gateway = Gateway::start(format!("{ADMIN}upstream: http://127.0.0.1:1\n{login}"));
+    let all = advice(&gateway);
+    assert_eq!(kinds(&gateway), ["check"], "{all:?}");
+    assert!(all[0]["message"].as_str().is_some_and(|message| message.starts_with("portcullis.yaml:")), "{all:?}");
+    gateway.reload(format!("{ADMIN}upstream: http://127.0.0.1:1\n"));
+    assert_eq!(advice(&gateway), Vec::<Value>::new());
+}
