@@ -217,7 +217,7 @@ impl Recorder {
             },
             client: request.identity.client.address(),
             peer: request.identity.peer.address(),
-            method: request.method.as_str().into(),
+            method: request.method.clone(),
             host: request.host.into(),
             path: cut(request.path, MAX_PATH),
             route: request.route.map(|route| Arc::clone(&self.route(Some(route)).name)),

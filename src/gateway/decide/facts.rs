@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use smallvec::SmallVec;
 
 use crate::client::ClientIp;
 use crate::client::Prefix;
@@ -84,7 +85,7 @@ fn kept_limits(
     plan: &Plan<'_, '_>,
     hashers: &Hashers,
     now: Timestamp,
-) -> Vec<KeptLimit> {
+) -> SmallVec<[KeptLimit; 2]> {
     let kept = met.iter().map(|met| {
         let facts = live.recorder.limit_facts(met.limit);
         let key = met.key.map(|hash| {

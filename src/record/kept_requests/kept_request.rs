@@ -3,6 +3,9 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use http::Method;
+use smallvec::SmallVec;
+
 use super::LimitFacts;
 use crate::clock::Timestamp;
 use crate::key::OperatorKey;
@@ -18,7 +21,7 @@ pub struct KeptRequest {
     pub decision: DecisionLabel,
     pub client: IpAddr,
     pub peer: IpAddr,
-    pub method: Box<str>,
+    pub method: Method,
     pub host: Box<str>,
     /// Without the query. At most 512 bytes.
     pub path: Box<str>,
@@ -44,7 +47,7 @@ pub struct DecisionFacts {
     /// The client sent a field so often that a limit cannot count it.
     pub too_many_values: bool,
     /// Each limit that the request met, in the order in which they were asked.
-    pub limits: Vec<KeptLimit>,
+    pub limits: SmallVec<[KeptLimit; 2]>,
 }
 
 /// A limit that the request met.

@@ -125,6 +125,9 @@ impl Default for KeptRequests {
 
 #[cfg(test)]
 mod tests {
+    use http::Method;
+    use smallvec::SmallVec;
+
     use super::*;
     use crate::clock::Timestamp;
     use crate::record::DecisionLabel;
@@ -138,7 +141,7 @@ mod tests {
             decision: DecisionLabel::Denied,
             client: client.into(),
             peer: client.into(),
-            method: "GET".into(),
+            method: Method::GET,
             host: "example.com".into(),
             path: "/".into(),
             route: None,
@@ -150,7 +153,7 @@ mod tests {
                 decided: time,
                 frees_at: None,
                 too_many_values: false,
-                limits: Vec::new(),
+                limits: SmallVec::new(),
             }),
         }
     }

@@ -1,5 +1,7 @@
 use std::sync::Arc;
 
+use http::Method;
+
 use super::*;
 use crate::key::OperatorKey;
 use crate::key::OperatorPart;
@@ -41,7 +43,7 @@ fn request(decision: DecisionLabel, met: Option<KeptLimit>) -> KeptRequest {
         decision,
         client: [198, 51, 100, 7].into(),
         peer: [10, 0, 0, 1].into(),
-        method: "POST".into(),
+        method: Method::POST,
         host: "example.com".into(),
         path: "/login".into(),
         route: Some("login".into()),

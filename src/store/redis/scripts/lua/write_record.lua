@@ -1,7 +1,7 @@
 -- Keeps the record of one gateway for the others.
 --
--- KEYS[1]: a sorted set with the name of each record and the moment in us when it expires; KEYS[2]: the record. ARGV: the
--- record, its name, for how many ms it is kept, and the time in us, or empty for the time of this server.
+-- KEYS[1]: a sorted set with the name of each record and the moment in us when it expires; KEYS[2]: the record. ARGV:
+-- the record, its name, for how many ms it is kept, and the time in us, or empty for the time of this server.
 local kept = ARGV[3] + 0
 call('SET', KEYS[2], ('%016.0f'):format(now) .. ARGV[1], 'PX', kept)
 for _, name in ipairs(call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, 100)) do
