@@ -53,6 +53,19 @@ fn it_shows_what_the_api_says_while_an_attack_runs() {
 }
 
 #[test]
+fn advice_is_shown_with_the_line_to_write_and_leaves_the_verdict_alone() {
+    let site = Site::with_doubtful_outcome();
+    let page = site.page();
+    let advice = site.api("/api/v1/advice");
+    for one in advice.as_array().expect("a list") {
+        page.says("#advice-list", one["message"].as_str().expect("a message"));
+        page.says("#advice-list", one["help"].as_str().expect("a line to write"));
+    }
+    page.says("#facts", "misconfigured: see below.");
+    page.says("#verdict-sentence", "All is well.");
+}
+
+#[test]
 fn a_request_is_found_by_its_id_with_the_keyboard() {
     let site = Site::start();
     for _ in 0..4 {

@@ -47,11 +47,21 @@ impl Site {
         Self::with_admin(&format!("admin: {{address: 127.0.0.1:{port}{token}}}"), &[("token", "s3cret\n")])
     }
 
+    /// Any redirect counts as a success, of which `check` warns.
+    pub(crate) fn with_doubtful_outcome() -> Self {
+        let routes = ROUTES.replace("success: {status: 204}", "success: {status: 302}");
+        Self::with("admin: {address: 127.0.0.1:0}", &[], &routes)
+    }
+
     fn with_admin(admin: &str, files: &[(&str, &str)]) -> Self {
+        Self::with(admin, files, ROUTES)
+    }
+
+    fn with(admin: &str, files: &[(&str, &str)], routes: &str) -> Self {
         let origin = Origin::answering(|request| {
             Answer::new(if request.target.starts_with("/login") { 401 } else { 200 }, &[], "")
         });
-        let gateway = Gateway::with_files(format!("{admin}\nupstream: {}\n{ROUTES}", origin.url()), files);
+        let gateway = Gateway::with_files(format!("{admin}\nupstream: {}\n{routes}", origin.url()), files);
         Self { gateway, _origin: origin }
     }
 

@@ -45,6 +45,7 @@ macro_rules! file {
 static FILES: &[PageFile] = &[
     file!("style.css", CSS),
     file!("icon.svg", SVG),
+    file!("advice.js", SCRIPT),
     file!("api.js", SCRIPT),
     file!("ask.js", SCRIPT),
     file!("bans.js", SCRIPT),

@@ -1,5 +1,6 @@
 // The dashboard: asks the gateway every ten seconds and whenever an event says that something changed.
 
+import { advice } from "/page/advice.js";
 import { NoAnswer, Problem } from "/page/api.js";
 import { say } from "/page/ask.js";
 import { bans } from "/page/bans.js";
@@ -15,7 +16,7 @@ import { startSession } from "/page/session.js";
 import { top } from "/page/top.js";
 import { traffic } from "/page/traffic.js";
 import { status } from "/page/status.js";
-import { statusFacts, trafficFact, verdict } from "/page/verdict.js";
+import { adviceFact, statusFacts, trafficFact, verdict } from "/page/verdict.js";
 
 const REFRESH_MS = 10_000;
 // An attack has thousands of events a second; the page asks no more often than this because of them.
@@ -24,6 +25,7 @@ const SOON_MS = 2_000;
 const showVerdict = verdict();
 const loadTraffic = traffic();
 const loadStatus = status();
+const showAdvice = advice();
 const banPanel = bans(() => refresh());
 const keyPanel = keys((ban) => banPanel.prepare(ban));
 const leads = {
@@ -55,7 +57,8 @@ async function refresh() {
     const [{ failed, limits }, now, configured] = await Promise.all([loadTraffic(), loadStatus(), keyPanel.load(), banPanel.load(), topPanel.load(), requestPanel.load()]);
     for (const panel of [banPanel, topPanel, requestPanel]) panel.setLimits(configured);
     const deniedBy = limits.map(({ name, steps }) => ({ name, denied: lastMinute(steps.denied) }));
-    showVerdict([trafficFact({ ...now.last_minute, failed }, deniedBy), ...statusFacts(now)]);
+    showVerdict([trafficFact({ ...now.last_minute, failed }, deniedBy), ...statusFacts(now), adviceFact(now.advice)]);
+    showAdvice(now.advice);
     setText(byId("updated"), `as of ${clock(new Date())} UTC`);
   } catch (error) {
     if (!(error instanceof NoAnswer || (error instanceof Problem && error.status === 401))) say(`${error.message}.`);

@@ -15,8 +15,9 @@ const MANY_FAILED = 10;
 export function verdict() {
   let last = "";
   return function show(facts) {
-    const worst = ["bad", "look", "well"].find((level) => facts.some((fact) => fact.level === level)) ?? "well";
-    const told = worst === "well" ? facts.slice(0, 1) : facts.filter((fact) => fact.level === worst);
+    const deciding = facts.filter((fact) => !fact.isAside);
+    const worst = ["bad", "look", "well"].find((level) => deciding.some((fact) => fact.level === level)) ?? "well";
+    const told = worst === "well" ? deciding.slice(0, 1) : deciding.filter((fact) => fact.level === worst);
     const text = `${worst === "well" ? "All is well. " : ""}${told.map((fact) => fact.text).join(" ")}`;
     const section = byId("verdict");
     if (section.className !== worst) section.className = worst;
@@ -43,6 +44,13 @@ export function trafficFact({ passed, denied, failed }, limits) {
   const [busiest] = limits.filter((limit) => limit.denied > 0).sort((one, other) => other.denied - one.denied);
   const by = busiest ? ` Most by the limit ${busiest.name}: ${number(busiest.denied)}.` : "";
   return { name, level: "look", text: `Under attack: ${counts}${by}` };
+}
+
+// What looks misconfigured. It may wait until the morning, and does not change the verdict.
+export function adviceFact(advice) {
+  const name = "Advice";
+  if (advice.length === 0) return { name, level: "well", text: "Nothing looks misconfigured.", isAside: true };
+  return { name, level: "look", text: `${counted(advice.length, "thing looks", "things look")} misconfigured: see below.`, isAside: true };
 }
 
 // What the status says of the store, the applications, the configuration and the other gateways.
