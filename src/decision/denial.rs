@@ -61,7 +61,7 @@ pub enum Penalty {
 /// A ban that begins.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct NewBan {
-    /// Its action is [`Action::Ban`](crate::limit::Action::Ban).
+    /// Its action is [`Action::Ban`].
     pub limit: LimitId,
     pub key: KeyHash,
 }

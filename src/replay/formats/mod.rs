@@ -1,6 +1,6 @@
 //! The formats of access logs. Each parser makes a request of one line, or says that the line has none.
 //!
-//! - [`format`]: the formats as one type, and which of them a line has; `log_line`: what was read.
+//! - [`mod@format`]: the formats as one type, and which of them a line has; `log_line`: what was read.
 //! - `portcullis`, `portcullis_otel`, `portcullis_human`: our own request log.
 //! - `combined`: the common and the combined format of nginx and Apache. `traefik_common` is that of Traefik.
 //! - `caddy`, `traefik`, `haproxy`.
