@@ -1,5 +1,8 @@
 //! What the gateways on one Redis know of each other: small records that each writes every few seconds and any may read.
 //!
+//! They are written while somebody reads them, and for a minute after: a Redis at rest, or in a flood that nobody watches, gets
+//! one short question of each gateway every four seconds.
+//!
 //! A gateway writes one record of a kind, or a few that are told apart by a number; each write replaces the one before.
 //! A record outlives its gateway by the time that its [`RecordKind`] is kept, so that others still know it. Nothing of it is
 //! in a request's way: a task of the process writes and reads over a connection of its own, and a failure opens no breaker.
@@ -18,12 +21,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
 use super::any_store::AnyStore;
 use super::key_ring::LiveKeyRing;
 use super::random::random_bytes;
 use super::redis::RecordLink;
 use super::redis::RecordsUnavailable;
 use super::redis::StoredRecord;
+use crate::clock::Clock;
+use crate::clock::Timestamp;
 
 /// Records of one meaning.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +47,17 @@ pub struct SharedRecords {
     link: RecordLink,
     key_ring: Arc<LiveKeyRing>,
     gateway: Arc<str>,
+    demand: Mutex<Demand>,
+    clock: Clock,
+}
+
+/// Whether somebody reads the records.
+#[derive(Clone, Copy, Debug, Default)]
+struct Demand {
+    /// Until then somebody does. `None`: nobody is known to.
+    lasts_until: Option<Timestamp>,
+    /// When Redis was asked last.
+    asked: Option<Timestamp>,
 }
 
 /// A record that a gateway has written.
@@ -59,12 +77,45 @@ impl SharedRecords {
     /// slash.
     pub fn of(store: &AnyStore, gateway: Arc<str>) -> Option<Self> {
         let AnyStore::Shared(shared) = store else { return None };
-        Some(Self { link: RecordLink::new(shared.shared()), key_ring: Arc::clone(shared.key_ring()), gateway })
+        Some(Self {
+            link: RecordLink::new(shared.shared()),
+            key_ring: Arc::clone(shared.key_ring()),
+            gateway,
+            demand: Mutex::default(),
+            clock: Clock::system(),
+        })
     }
 
     /// The id of this gateway.
     pub fn gateway(&self) -> &Arc<str> {
         &self.gateway
+    }
+
+    /// Whether some gateway has read records lately: what nobody reads need not be written.
+    pub async fn are_read(&self) -> bool {
+        let now = self.clock.now();
+        {
+            let mut demand = self.demand.lock();
+            if demand.lasts_until.is_some_and(|until| now < until) {
+                return true;
+            }
+            if demand.asked.is_some_and(|asked| now < asked + DEMAND_ASKED_EVERY) {
+                return false;
+            }
+            demand.asked = Some(now);
+        }
+        let is_read = matches!(self.link.get(READ.name, ANYBODY).await, Ok(Some(_)));
+        if is_read {
+            self.demand.lock().lasts_until = Some(now + READ.kept / 2);
+        }
+        is_read
+    }
+
+    /// Lets all gateways know that somebody reads.
+    async fn tell_that_they_are_read(&self) -> Result<(), RecordsUnavailable> {
+        self.link.put(READ.name, ANYBODY, b"", READ.kept).await?;
+        self.demand.lock().lasts_until = Some(self.clock.now() + READ.kept);
+        Ok(())
     }
 
     /// Writes a record of this gateway in place of the one with the same kind and part. Gateways with much to say should
@@ -87,6 +138,7 @@ impl SharedRecords {
 
     /// The record of this name that a gateway has put. `None`: there is none, or it cannot be opened.
     pub async fn get(&self, kind: RecordKind, name: &str) -> Result<Option<Vec<u8>>, RecordsUnavailable> {
+        self.tell_that_they_are_read().await?;
         let sealed = self.link.get(kind.name, name).await?;
         let ring = self.key_ring.load();
         Ok(sealed.and_then(|sealed| ring.open(PURPOSE, place(kind, name).as_bytes(), &sealed)))
@@ -99,6 +151,7 @@ impl SharedRecords {
 
     /// The records of all gateways, this one's too. Those that cannot be opened are left out.
     pub async fn read(&self, kind: RecordKind) -> Result<Vec<SharedRecord>, RecordsUnavailable> {
+        self.tell_that_they_are_read().await?;
         let ring = self.key_ring.load();
         let open = |StoredRecord { name, age, content }: StoredRecord| {
             let content = ring.open(PURPOSE, place(kind, &name).as_bytes(), &content)?;
@@ -115,6 +168,13 @@ fn place(kind: RecordKind, name: &str) -> String {
 }
 
 const PURPOSE: &str = "records of gateways";
+
+/// Is there while somebody reads the records of others.
+const READ: RecordKind = RecordKind { name: "read", kept: Duration::from_secs(60) };
+const ANYBODY: &str = "anybody";
+
+/// A little less than two of the ticks at which gateways write.
+const DEMAND_ASKED_EVERY: Duration = Duration::from_millis(3900);
 
 /// In bytes.
 pub const MAX_RECORD: usize = 256 * 1024;

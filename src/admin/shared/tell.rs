@@ -19,7 +19,7 @@ use crate::record::history::HistoryChunk;
 use crate::store::SharedRecords;
 use crate::store::redis::RecordsUnavailable;
 
-/// Writes what has changed every two seconds. Returns at once where the store is not shared, otherwise never.
+/// Writes what has changed every two seconds, while somebody reads it. Returns at once where the store is not shared, otherwise never.
 pub async fn tell_others(state: Arc<AdminState>) {
     let Some(records) = &state.records else { return };
     let mut ticks = interval(INTERVAL);
@@ -27,7 +27,9 @@ pub async fn tell_others(state: Arc<AdminState>) {
     loop {
         ticks.tick().await;
         // An outage is logged where decisions notice it. What was not written is written when Redis is back.
-        let _ = tell(&state, records).await;
+        if records.are_read().await {
+            let _ = tell(&state, records).await;
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::admin::AdminState;
 use crate::store::SharedRecords;
 use crate::store::redis::RecordsUnavailable;
 
-/// Writes the record of this gateway every two seconds. Returns at once where the store is not shared, otherwise never.
+/// Writes the record of this gateway every two seconds, while somebody reads the records. Returns at once where the store is not shared, otherwise never.
 pub async fn share(state: Arc<AdminState>) {
     let Some(records) = &state.records else { return };
     let mut ticks = interval(WRITTEN_EVERY);
@@ -21,6 +21,9 @@ pub async fn share(state: Arc<AdminState>) {
     let mut is_refused = false;
     loop {
         ticks.tick().await;
+        if !records.are_read().await {
+            continue;
+        }
         // An outage is logged where decisions notice it.
         let refused = write(records, &state).await == Err(RecordsUnavailable::Refused);
         if refused && !is_refused {
