@@ -2,6 +2,7 @@
 //! `fuzz/` call them with inputs that libFuzzer finds, the tests beside them with the files in `fuzz/corpus/`.
 
 pub use crate::config::yaml::fuzz::check as yaml;
+pub use crate::crowdsec::decision_stream::fuzz::check as decision_stream;
 pub use crate::gateway::admit::cookies::fuzz::check as cookies;
 pub use crate::http1::client::response::fuzz::check as answer_head;
 pub use crate::http1::grammar::decoder::fuzz::check as chunks;

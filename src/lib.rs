@@ -6,8 +6,8 @@
 //!
 //! # A request's way
 //!
-//! `gateway/handle.rs` is the way of a request on one page: `admit`, `decide`, `act`. Each hands its value to the next, so
-//! that data flows one way only.
+//! `gateway/handle.rs` is the way of a request on one page: `admit`, `decide`, `enforce`, `forward`. Each hands its value to
+//! the next, so that data flows one way only.
 //!
 //! 1. [`listen`] accepts a connection on one core and reads a request off it, within its timeouts. The head of the request
 //!    becomes a [`RequestHead`](head::RequestHead): the text that arrived, and a flat table of where its fields stand.
@@ -23,15 +23,23 @@
 //!    Redis that step is one call of a Lua script; [`store::failover`] answers by itself what Redis has refused before,
 //!    and decides everything while Redis is down. A [`Reservation`](gateway::reservation::Reservation) keeps what the
 //!    store has reserved, and gives it back however the request ends.
-//! 5. **Act.** A denied request is answered by [`gateway`], after a while where it is tarpitted. A request that passes goes
-//!    to one server of an [`upstream`], after a while where it is delayed, and both bodies stream.
-//! 6. Where answers are counted, [`outcome`] reads what this one means while it streams by, in a task that survives the
+//! 5. **Enforce.** A denied request is answered by [`gateway`], after a while where it is tarpitted. A request that passes goes
+//!    on, after a while where it is delayed.
+//! 6. **Forward.** It goes to one server of an [`upstream`], and both bodies stream.
+//! 7. Where answers are counted, [`outcome`] reads what this one means while it streams by, in a task that survives the
 //!    client's disconnect. [`settlements`](decision::PendingOutcome::settlements) then tells the store which slots it
 //!    releases, which keys it resets and which clients it knows from now on.
-//! 7. When its [`Exchange`](gateway::exchange::Exchange) ends, [`record`] gets one
+//! 8. When its [`Exchange`](gateway::exchange::Exchange) ends, [`record`] gets one
 //!    [`RequestRecord`](record::RequestRecord). It writes a log line, adds to counters found by position, and publishes
 //!    an [`Event`](record::Event) of a denial or a delay to the audit trail, webhooks and the event stream.
 //!    Where the request is traced, it also queues [spans](record::spans) for a collector.
+//!
+//! # Who asks only
+//!
+//! A proxy that forwards its requests itself asks [`fronts`] about them, on a listener of its own. A front makes the head and
+//! the client of a request from what the proxy says, and takes the same steps: [`judge`](gateway::judge()) is
+//! everything of `gateway/handle.rs` but forwarding. What passes is answered to the proxy. What is reserved is settled as if the
+//! answer of the application never came, unless the proxy shows that answer: `ext_proc` of Envoy does.
 //!
 //! # Who may import whom
 //!
@@ -40,13 +48,15 @@
 //!
 //! | layer | modules | what they know |
 //! | --- | --- | --- |
-//! | words | [`units`] [`spelling`] [`glob`] [`clock`] [`pending_reservations`] [`timer`] [`base64`] [`byte_count`] [`digits`] [`files`] [`coalesce`] [`pool`] [`head`] [`http1`] [`http2`] [`http_client`] [`tls`] | nothing of the crate but each other |
+//! | words | [`units`] [`spelling`] [`glob`] [`clock`] [`pending_reservations`] [`timer`] [`base64`] [`byte_count`] [`digits`] [`files`] [`coalesce`] [`pool`] [`secret`] [`head`] [`http1`] [`http2`] [`http_client`] [`tls`] [`crowdsec`] | nothing of the crate but each other |
 //! | facts | [`signing`] [`client`] [`request`] | who asks, and what for |
 //! | rules | [`list`] [`key`] [`challenge`] [`outcome`] [`limit`] [`route`] | one kind of rule each |
 //! | decision | [`decision`] | the rules together |
 //! | adapters | [`store`] [`upstream`] [`listen`] [`record`] | the outside; never one another |
 //! | pipeline | [`gateway`] [`admin`] | the way of a request |
+//! | fronts | [`fronts`] | what other proxies ask, and how they are answered |
 //! | text | [`config`] | files, and all of the above that they describe |
+//! | convert | [`convert`] | configurations of other programs |
 //! | replay | [`replay`] | access logs, and what a configuration makes of them |
 //! | assembly | [`app`] | builds, swaps, watches, drains |
 //! | edge | [`cli`] | commands and exit codes |
@@ -103,6 +113,8 @@
 //! - A reservation is settled exactly once, also when the client goes away. What reached the application and was not
 //!   answered keeps its slot.
 //! - Bans are looked up in this process, without a call: other gateways have announced theirs before.
+//! - What gateways know together is in no request's way: they write for each other what has changed, and ask each other when an
+//!   operator asks one of them ([`store::shared_records`]).
 //! - A denial is a value, not an error. Errors mean that something broke.
 //! - A path, host, key or address is compared only in its canonical type.
 //! - Bodies are streams with a bound; nothing collects one. What the requests of one connection keep has a bound for all of
@@ -131,6 +143,7 @@ pub mod clock;
 pub mod coalesce;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod corpus;
+pub mod crowdsec;
 pub mod digits;
 pub mod files;
 pub mod glob;
@@ -140,6 +153,7 @@ pub mod http2;
 pub mod http_client;
 pub mod pending_reservations;
 pub mod pool;
+pub mod secret;
 pub mod spelling;
 pub mod timer;
 pub mod tls;
@@ -172,7 +186,11 @@ pub mod upstream;
 pub mod admin;
 pub mod gateway;
 
+pub mod fronts;
+
 pub mod config;
+
+pub mod convert;
 
 pub mod replay;
 

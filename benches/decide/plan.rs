@@ -20,6 +20,7 @@ use portcullis::key::Spelling;
 use portcullis::limit::Algorithm;
 use portcullis::limit::Count;
 use portcullis::limit::DenyResponse;
+use portcullis::limit::DescriptorFilter;
 use portcullis::limit::Detail;
 use portcullis::limit::Limit;
 use portcullis::limit::LimitId;
@@ -86,6 +87,7 @@ fn policy(keys: Vec<Vec<KeyPart>>) -> Policy {
         shadow: false,
         unless: Vec::new(),
         unless_known: false,
+        descriptors: DescriptorFilter::default(),
         headers: Detail::Full,
         on_failure: portcullis::limit::OnFailure::Local,
     };
@@ -93,12 +95,14 @@ fn policy(keys: Vec<Vec<KeyPart>>) -> Policy {
     let login = Route {
         name: "login".into(),
         condition: Condition::short("POST /login", Case::Ignored).expect("a match"),
+        domain: None,
         upstream: UpstreamId(0),
         only: None,
         limits: (0..).map(LimitId).take(limits.len()).collect(),
         outcome: None,
         known_clients: None,
         deny_response: None,
+        denied: Vec::new(),
     };
     let abusers =
         ["203.0.113.0/24", "2001:db8:bad::/48"].map(|text| portcullis::list::network(text).expect("a network"));
@@ -106,9 +110,10 @@ fn policy(keys: Vec<Vec<KeyPart>>) -> Policy {
     Policy {
         lists: vec![PolicyList { list: List { name: "abusers".into(), members }, of: None }],
         access: Access { allow: Vec::new(), deny: vec![ListId(0)] },
+        client_prefix: Prefix::default(),
         limits,
         everywhere: Vec::new(),
-        routes: RouteTable { routes: vec![login] },
+        routes: RouteTable::new(vec![login]),
         upstream: UpstreamId(0),
         deny_response: DenyResponse::default(),
         channels: Vec::new(),

@@ -46,12 +46,14 @@ fn table(matches: &[&str]) -> RouteTable {
     let route = |text: &&str| Route {
         name: (*text).into(),
         condition: Condition::short(text, Case::Ignored).expect("a match"),
+        domain: None,
         upstream: UpstreamId(0),
         only: None,
         limits: Vec::new(),
         outcome: None,
         known_clients: None,
         deny_response: None,
+        denied: Vec::new(),
     };
-    RouteTable { routes: matches.iter().map(route).collect() }
+    RouteTable::new(matches.iter().map(route).collect())
 }

@@ -29,12 +29,23 @@ pub(crate) struct Job {
 pub(crate) enum Over {
     /// HTTP/1.1 on connections that stay, one request at a time on each.
     Tcp,
-    /// The same over TLS.
+    /// The same, asking about each request by forward auth instead of sending it.
+    ForwardAuth,
+    /// The same by this call over gRPC, without TLS: so many calls at a time on each connection.
+    Grpc(Call, usize),
+    /// Requests themselves again, over TLS.
     Tls,
     /// A connection, a full handshake, one request over HTTP/1.1 and the end; then the next connection.
     FreshTls,
     /// HTTP/2 over TLS, so many requests at a time on each connection.
     Http2(usize),
+}
+
+/// What a proxy calls to ask about a request.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) enum Call {
+    Check,
+    ShouldRateLimit,
 }
 
 /// Who asks.
@@ -83,7 +94,7 @@ impl Job {
         Self { sends: Sends::Upload(1 << 20), connections: 16, ..Self::limited(name, goal) }
     }
 
-    const fn over(self, over: Over) -> Self {
+    pub(crate) const fn over(self, over: Over) -> Self {
         Self { over, ..self }
     }
 }

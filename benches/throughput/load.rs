@@ -2,6 +2,7 @@
 
 mod browser;
 mod connect;
+mod grpc;
 mod http1;
 mod http2;
 mod turns;
@@ -32,6 +33,7 @@ pub(crate) use self::turns::Ends;
 
 use self::connect::Dialer;
 use self::http1::Asking;
+use self::http2::Question;
 use self::turns::Turns;
 
 /// What is to be sent where, for how long.
@@ -143,7 +145,7 @@ async fn ask_on_one(
     outcome: &mut Outcome,
 ) -> io::Result<()> {
     match load.job.over {
-        Over::Tcp => asking.on(&mut dialer.tcp(client).await?, usize::MAX, outcome).await,
+        Over::Tcp | Over::ForwardAuth => asking.on(&mut dialer.tcp(client).await?, usize::MAX, outcome).await,
         Over::Tls => asking.on(&mut dialer.tls(client).await?, usize::MAX, outcome).await,
         Over::FreshTls => {
             let mut stream = dialer.tls(client).await?;
@@ -151,7 +153,13 @@ async fn ask_on_one(
             stream.shutdown().await?;
         }
         Over::Http2(streams) => {
-            outcome.add(http2::ask(dialer.tls(client).await?, load.job, streams, asking.turns()).await);
+            let stream = dialer.tls(client).await?;
+            assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]), "the two agree on HTTP/2");
+            outcome.add(http2::ask(stream, Question::of_a_browser(load.job), streams, asking.turns()).await);
+        }
+        Over::Grpc(call, streams) => {
+            let question = grpc::question(call, load.job);
+            outcome.add(http2::ask(dialer.tcp(client).await?, question, streams, asking.turns()).await);
         }
     }
     Ok(())
@@ -164,7 +172,7 @@ pub(crate) async fn open(load: &'static Load) -> Vec<Box<dyn Stream>> {
     let mut open: Vec<Box<dyn Stream>> = Vec::with_capacity(load.job.connections);
     for _ in 0..load.job.connections {
         let mut stream: Box<dyn Stream> = match load.job.over {
-            Over::Tcp => Box::new(dialer.tcp(0).await.expect("the proxy accepts")),
+            Over::Tcp | Over::ForwardAuth => Box::new(dialer.tcp(0).await.expect("the proxy accepts")),
             _ => Box::new(dialer.tls(0).await.expect("the proxy shakes hands")),
         };
         http1::ask(&mut stream, &request, &mut buffer).await.expect("an answer");

@@ -4,7 +4,7 @@
 //!
 //! | option | what it does |
 //! | --- | --- |
-//! | `--only NAME` | measures one column (`nginx`, `haproxy`, `portcullis`) or one table (`redis`, `cores`, `outcome`) |
+//! | `--only NAME` | measures one column (`nginx`, `haproxy`, `portcullis`) or one table (`redis`, `cores`, `outcome`, `fronts`) |
 //! | `--job WORD` | measures only the rows with that word |
 //! | `--binary NAME=PATH` | adds another build of portcullis, under that name; may be repeated |
 //! | `--train PATH` | only runs every row for a moment on that build, which counts what it runs: `scripts/build-release` |
@@ -22,8 +22,10 @@
 #![expect(clippy::disallowed_methods, reason = "it measures real time")]
 #![expect(clippy::cast_precision_loss, reason = "counts below 2^52 are turned into ratios")]
 
+mod against_first;
 mod application;
 mod cores;
+mod fronts;
 mod idle;
 mod instructions;
 mod job;
@@ -76,5 +78,8 @@ fn measure_all(options: &Options) {
     }
     if options.wants("outcome") {
         outcome::run(plan);
+    }
+    if options.wants("fronts") {
+        fronts::run(plan);
     }
 }

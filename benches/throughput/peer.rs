@@ -52,6 +52,8 @@ pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
     /// Where it speaks TLS, if its configuration says so.
     secure_address: SocketAddr,
+    /// Where it answers proxies that ask, if its configuration says so.
+    asked_address: SocketAddr,
     pub(crate) process: Process,
     folder: TempDir,
 }
@@ -60,12 +62,13 @@ impl Peer {
     /// Returns at once, before it accepts connections.
     pub(crate) fn start(start: Start<'_>) -> Self {
         let Start { proxy, setup, application, cores, words, files, under } = start;
-        let (address, secure_address) = (free_address(), free_address());
+        let [address, secure_address, asked_address] = [(); 3].map(|()| free_address());
         let folder = tempfile::tempdir().expect("a folder for the configuration");
         let path = folder.path().to_string_lossy().into_owned();
         let usual = [
             ("ADDRESS", &*address.to_string()),
             ("SECURE", &secure_address.to_string()),
+            ("ASKED", &asked_address.to_string()),
             ("APPLICATION", application),
             ("FOLDER", &path),
             ("WORKERS", &cores.count().to_string()),
@@ -85,12 +88,16 @@ impl Peer {
         let mut command = cores.command(&program);
         let log = File::create(folder.path().join("output")).expect("a file in the folder");
         command.stdin(Stdio::null()).stdout(log).stderr(Stdio::null());
-        Self { proxy, setup, address, secure_address, process: Process::start(command), folder }
+        Self { proxy, setup, address, secure_address, asked_address, process: Process::start(command), folder }
     }
 
     /// A load of this proxy.
     pub(crate) fn load(&self, job: Job, ends: Ends, threads: usize) -> Load {
-        let address = if job.over == Over::Tcp { self.address } else { self.secure_address };
+        let address = match job.over {
+            Over::Tcp => self.address,
+            Over::ForwardAuth | Over::Grpc(..) => self.asked_address,
+            Over::Tls | Over::FreshTls | Over::Http2(_) => self.secure_address,
+        };
         Load { address, site: self.folder.path().join(SITE_FILE), job, ends, threads }
     }
 }

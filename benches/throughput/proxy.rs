@@ -38,6 +38,8 @@ pub(crate) enum Setup {
     Redis,
     /// To count answers.
     Outcome,
+    /// To decide for itself and for proxies that ask.
+    Fronts,
 }
 
 impl Proxy {
@@ -87,7 +89,9 @@ impl Proxy {
             (Software::Portcullis, Setup::Form) => (PORTCULLIS, include_str!("peer/form/portcullis.yaml")),
             (Software::Portcullis, Setup::Redis) => (PORTCULLIS, include_str!("peer/redis/portcullis.yaml")),
             (Software::Portcullis, Setup::Outcome) => (PORTCULLIS, include_str!("peer/outcome/portcullis.yaml")),
-            (Software::Nginx, Setup::Outcome) | (Software::Haproxy, Setup::Redis | Setup::Outcome) => {
+            (Software::Portcullis, Setup::Fronts) => (include_str!("peer/fronts/portcullis.yaml"), ""),
+            (Software::Nginx, Setup::Outcome | Setup::Fronts)
+            | (Software::Haproxy, Setup::Redis | Setup::Outcome | Setup::Fronts) => {
                 unreachable!("{} is not asked to do this", self.name)
             }
         };

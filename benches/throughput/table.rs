@@ -2,12 +2,12 @@
 
 use std::iter;
 
+use super::against_first;
 use super::cores;
 use super::instructions;
 use super::job::Job;
 use super::measure;
 use super::measure::Plan;
-use super::outcome;
 use super::proxy::Proxy;
 use super::shared;
 
@@ -82,9 +82,9 @@ pub(crate) fn print_shared(plan: &Plan, rows: &[shared::Row]) {
     println!("\nMedians of {} rounds.", plan.rounds);
 }
 
-/// The table of limits that count answers, against the first row.
-pub(crate) fn print_outcome(plan: &Plan, rows: &[outcome::Row]) {
-    println!("\n| portcullis, one core, 64 keep-alive connections | CPU per request |");
+/// A table of jobs of one process, against the first of them.
+pub(crate) fn print_against_first(plan: &Plan, title: &str, rows: &[against_first::Row]) {
+    println!("\n| {title} | CPU per request |");
     println!("| --- | --- |");
     for row in rows {
         println!("| {} | {} |", row.name, against(&row.cpu, &rows[0].cpu, " us"));

@@ -12,17 +12,15 @@ use super::peer::Start;
 use super::process::Cores;
 use super::process::Process;
 use super::proxy::Proxy;
-use super::proxy::Setup;
 
 /// Has the binary do them all.
 pub(crate) fn run(binary: Proxy) {
     let (application, address) = Process::of_this_program(Cores::Second, &["application", "1"]);
-    let jobs = JOBS.into_iter().map(|job| (job.setup, job)).chain(outcome::JOBS.map(|job| (Setup::Outcome, job)));
-    let mut jobs: Vec<(Setup, Job)> = jobs.collect();
-    while let Some(&(setup, _)) = jobs.first() {
+    let mut jobs: Vec<Job> = JOBS.into_iter().chain(outcome::JOBS).collect();
+    while let Some(&Job { setup, .. }) = jobs.first() {
         let mut peer = Peer::start(Start::new(binary, setup, &address));
         measure::first_answer(peer.address, Instant::now());
-        for (_, job) in jobs.extract_if(.., |(of, _)| *of == setup) {
+        for job in jobs.extract_if(.., |job| job.setup == setup) {
             eprintln!("{}: {}", job.name, measure::spent(&peer, job, MOMENT, Cores::Second).told);
         }
         // What it has counted is written at its end, and would be lost if it were killed.

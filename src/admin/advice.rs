@@ -3,22 +3,19 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::RawQuery;
 use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::AdminState;
-use super::problem::Problem;
-use super::query::Query;
 use crate::record::advice::Advice;
 
 /// What looks misconfigured, and what to write.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Advice)]
 pub(super) struct AdviceResponse {
-    /// `untrusted_forwarding`, `one_client`, `missing_field`, `outcome_matches_neither`, `limit_never_counted`, or `check`: a
-    /// warning of `portcullis check`.
+    /// `untrusted_forwarding`, `one_client`, `missing_field`, `outcome_matches_neither`, `limit_never_counted`,
+    /// `answers_unseen`, or `check`: a warning of `portcullis check`.
     kind: &'static str,
     /// What was seen, with its numbers.
     message: String,
@@ -38,22 +35,20 @@ pub(super) struct AdviceResponse {
 ///
 /// Judged from the last thousand requests or more, and gone when it is no longer so: a forwarding header from peers that are
 /// no trusted proxies, one address that sends nearly all requests, a login field that half of the requests lack, answers that
-/// match neither side of an outcome, a limit that counted nothing while a thousand requests passed. Also what
+/// match neither side of an outcome, a limit that counted nothing while a thousand requests passed. As soon as it is so: a
+/// route that waits for answers, and that a proxy asks about which forwards the requests itself. Also what
 /// `portcullis check` warns of.
 #[utoipa::path(
     get,
     path = "/api/v1/advice",
-    responses(
-        (status = 200, description = "All advice that holds now. Empty: nothing looks wrong.", body = Vec<AdviceResponse>),
-        (status = 400, description = "There are no parameters."),
-    )
+    responses((
+        status = 200,
+        description = "All advice that holds now. Empty: nothing looks wrong.",
+        body = Vec<AdviceResponse>,
+    ))
 )]
-pub(super) async fn advice(
-    State(state): State<Arc<AdminState>>,
-    RawQuery(query): RawQuery,
-) -> Result<Json<Vec<AdviceResponse>>, Problem> {
-    Query::read(query.as_deref(), &[])?;
-    Ok(Json(AdviceResponse::all(&state)))
+pub(super) async fn advice(State(state): State<Arc<AdminState>>) -> Json<Vec<AdviceResponse>> {
+    Json(AdviceResponse::all(&state))
 }
 
 impl AdviceResponse {

@@ -8,7 +8,9 @@ use std::task::Context;
 use std::task::Poll;
 use std::time::Duration;
 
+use axum::Json;
 use axum::body::Body;
+use axum::extract::RawQuery;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use bytes::Bytes;
@@ -21,8 +23,13 @@ use utoipa::ToSchema;
 
 use super::AdminState;
 use super::problem::Problem;
+use super::query::Query;
+use crate::clock::Timestamp;
+use crate::clock::wall;
+use crate::record::Event;
 use crate::record::event_stream::StreamItem;
 use crate::record::event_stream::Subscription;
+use crate::record::history::MAX_MINUTES;
 
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 
@@ -34,6 +41,7 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Server-sent events from now on: denials, delays, tarpits, challenges, bans, unbans, reloads. Each has an `id`, an `event`
 /// and one line of JSON as its `data`. A comment every 15 seconds keeps the connection open. A reader that is too slow
 /// loses events, and gets the event `lost` with their number. The stream ends when the gateway stops or its token changes.
+/// What was before is at `/api/v1/events/recent`.
 #[utoipa::path(
     get,
     path = "/api/v1/events",
@@ -54,6 +62,31 @@ pub(super) async fn stream(State(state): State<Arc<AdminState>>) -> Result<impl 
     Ok(([(CONTENT_TYPE, EVENT_STREAM)], Body::new(EventBody { first: Some(first), next })))
 }
 
+/// The newest bans, unbans and reloads
+///
+/// The newest first: 500 bans and unbans, also those of other gateways that this one has heard of, and 100 reloads of this
+/// gateway, since it started. What was denied or delayed is counted at `/api/v1/top` and told at `/api/v1/requests`.
+#[utoipa::path(
+    get,
+    path = "/api/v1/events/recent",
+    params(("minutes" = Option<u64>, Query, minimum = 1, maximum = 1440, description = "Left out: 60.")),
+    responses(
+        (status = 200, description = "The events of that time, as they were in the stream.", body = Vec<EventData>),
+        (status = 400, description = "`minutes` is not a whole number within its bounds, or there is another parameter."),
+    )
+)]
+pub(super) async fn recent(
+    State(state): State<Arc<AdminState>>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<Vec<Event>>, Problem> {
+    let query = Query::read(query.as_deref(), &["minutes"])?;
+    let minutes = query.number("minutes", DEFAULT_MINUTES, 1..=MAX_MINUTES)?;
+    let since = Timestamp::from_micros(wall().as_micros().saturating_sub(minutes * 60_000_000));
+    Ok(Json(state.event_bus.past().since(since).into_iter().map(Arc::unwrap_or_clone).collect()))
+}
+
+const DEFAULT_MINUTES: u64 = 60;
+
 /// The data of one event, as the audit trail holds it. The six required fields are `null` where unknown. The others are left
 /// out where unknown.
 // `record::Event` writes it.
@@ -66,9 +99,12 @@ struct EventData {
     time: String,
     #[schema(inline)]
     event: EventWord,
-    /// The limit or list that decided.
+    /// The limit that decided.
     #[schema(required)]
     limit: Option<String>,
+    /// The list that denies the client.
+    #[schema(nullable = false)]
+    list: Option<String>,
     /// Each selector of the key and its value, masked.
     #[schema(required)]
     key: Option<BTreeMap<String, String>>,
@@ -166,7 +202,6 @@ impl http_body::Body for EventBody {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Event;
     use crate::record::event::EventKind;
 
     #[test]

@@ -9,8 +9,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::AdminState;
+use super::Readiness;
 use super::limits::OnFailureWord;
-use crate::limit::OnFailure;
 use crate::store::AnyStore;
 
 /// Whether the process can answer.
@@ -94,19 +94,17 @@ pub(super) async fn healthz() -> Json<LivenessResponse> {
 )]
 pub(super) async fn readyz(State(state): State<Arc<AdminState>>) -> (StatusCode, Json<ReadinessResponse>) {
     let store = StoreResponse::of(&state);
-    let (status, word) = if state.is_draining() {
-        (StatusCode::SERVICE_UNAVAILABLE, ReadinessWord::Draining)
-    } else if !store.up && state.rules.load().on_failure == OnFailure::Deny {
-        (StatusCode::SERVICE_UNAVAILABLE, ReadinessWord::StoreAway)
-    } else {
-        (StatusCode::OK, ReadinessWord::Ready)
+    let (status, word) = match state.readiness() {
+        Readiness::Ready => (StatusCode::OK, ReadinessWord::Ready),
+        Readiness::Draining => (StatusCode::SERVICE_UNAVAILABLE, ReadinessWord::Draining),
+        Readiness::StoreAway => (StatusCode::SERVICE_UNAVAILABLE, ReadinessWord::StoreAway),
     };
     (status, Json(ReadinessResponse { status: word, store }))
 }
 
 impl StoreResponse {
     pub(super) fn of(state: &AdminState) -> Self {
-        let gauges = (state.gauges)();
+        let gauges = state.gauges();
         let (on_failure, away) = match &*state.store {
             AnyStore::Memory(_) => (None, Vec::new()),
             AnyStore::Shared(shared) => {

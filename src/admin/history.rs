@@ -11,11 +11,15 @@ use utoipa::ToSchema;
 use super::AdminState;
 use super::problem::Problem;
 use super::query::Query;
-use super::shared::HISTORY;
+use super::shared::HISTORY_PARTS;
+use super::shared::Missing;
+use super::shared::Others;
 use super::shared::Scope;
+use super::shared::history as history_field;
 use crate::clock::wall;
 use crate::decision::Policy;
 use crate::record::DecisionLabel;
+use crate::record::NO_ROUTE;
 use crate::record::history::Counts;
 use crate::record::history::HistoryChunk;
 use crate::record::history::HistoryReport;
@@ -30,6 +34,9 @@ pub(super) struct HistoryResponse {
     step_seconds: u64,
     /// `all`: of all gateways on this store; `this_gateway`: Redis does not answer, so only of this one.
     scope: &'static str,
+    /// The ids of the gateways that did not answer within 300 ms, until an hour after they were last heard of: what they
+    /// counted last is not in it.
+    missing: Vec<String>,
     /// When the first step begins. The last step is the current one.
     #[schema(format = DateTime)]
     from: String,
@@ -60,34 +67,38 @@ pub(super) async fn history(
 ) -> Result<Json<HistoryResponse>, Problem> {
     let query = Query::read(query.as_deref(), &["minutes"])?;
     let minutes = query.number("minutes", DEFAULT_MINUTES, 1..=MAX_MINUTES)?;
+    let (others, scope, Missing(missing)) = of_others(&state).await;
     let mut report = state.metrics.history().report(minutes, wall());
-    let scope = add_others(&mut report, &state).await;
+    for chunk in &others {
+        report.add(chunk);
+    }
     name_all(&mut report, &state.policy.load());
     let HistoryReport { from, routes, limits, .. } = report;
     Ok(Json(HistoryResponse {
         step_seconds: STEP.as_secs(),
         scope: scope.as_str(),
+        missing,
         from: from.to_string(),
         routes,
         limits,
     }))
 }
 
-/// Adds what other gateways have counted in the last hour.
-async fn add_others(report: &mut HistoryReport, state: &AdminState) -> Scope {
-    let Some(records) = &state.records else { return Scope::All };
-    let Ok(read) = records.read(HISTORY).await else { return Scope::ThisGateway };
-    for record in read.iter().filter(|record| *record.gateway != **records.gateway()) {
-        if let Some(chunk) = HistoryChunk::from_bytes(&record.content) {
-            report.add(&chunk);
-        }
-    }
-    Scope::All
+/// What other gateways have counted in the last hour.
+async fn of_others(state: &AdminState) -> (Vec<HistoryChunk>, Scope, Missing) {
+    let current = HistoryChunk::number(wall());
+    let numbers = current.saturating_sub(HISTORY_PARTS - 1)..=current;
+    let fields: Vec<String> = numbers.clone().map(history_field).collect();
+    let others = Others::ask(state, &fields, None).await;
+    // A gateway that was idle since may still have an older one under the same name.
+    let chunks = others.contents().filter_map(HistoryChunk::from_bytes);
+    let chunks = chunks.filter(|chunk| numbers.contains(&chunk.own_number())).collect();
+    (chunks, others.scope, others.missing())
 }
 
 /// Every route and limit in force is named, also where nothing was counted.
 fn name_all(report: &mut HistoryReport, policy: &Policy) {
-    let routes = policy.routes.routes.iter().map(|route| &*route.name);
+    let routes = policy.routes.all().iter().map(|route| &*route.name);
     for route in routes.chain([NO_ROUTE]) {
         for decision in [DecisionLabel::Allowed, DecisionLabel::Denied] {
             report.ensure_route(route, decision.as_str());
@@ -99,6 +110,3 @@ fn name_all(report: &mut HistoryReport, policy: &Policy) {
 }
 
 const DEFAULT_MINUTES: u64 = 60;
-
-/// The name of requests on no route.
-const NO_ROUTE: &str = "-";

@@ -28,7 +28,7 @@ pub(super) async fn metrics(State(state): State<Arc<AdminState>>, headers: Heade
     } else {
         (Exposition::Prometheus, "text/plain; version=0.0.4; charset=utf-8")
     };
-    ([(CONTENT_TYPE, content_type)], state.metrics.expose(&(state.gauges)(), exposition))
+    ([(CONTENT_TYPE, content_type)], state.metrics.expose(&state.gauges(), exposition))
 }
 
 const OPEN_METRICS: &[u8] = b"application/openmetrics-text";

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::response::IntoResponse;
-use http::Method;
 use http::header::CONTENT_TYPE;
 use utoipa::openapi::Components;
 use utoipa::openapi::ContentBuilder;
@@ -16,7 +15,6 @@ use utoipa::openapi::Ref;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::Response;
 use utoipa::openapi::path::Operation;
-use utoipa::openapi::path::PathItem;
 use utoipa::openapi::schema::ComponentsBuilder;
 use utoipa::openapi::security::ApiKey;
 use utoipa::openapi::security::ApiKeyValue;
@@ -27,8 +25,10 @@ use utoipa::openapi::security::SecurityScheme;
 
 use super::auth::PathAccess;
 use super::config::Mistake;
+use super::operations::operations;
 use super::problem::PROBLEM_TYPE;
 use super::problem::ProblemDocument;
+use super::taken_input::is_strict;
 
 /// The description as JSON text, made once when the listener starts.
 #[derive(Clone, Debug)]
@@ -58,14 +58,14 @@ impl Document {
     pub(super) fn complete(mut description: OpenApi) -> Self {
         for (path, item) in &mut description.paths.paths {
             for (method, operation) in operations(item) {
-                complete(operation, PathAccess::of(&method, path));
+                complete(operation, PathAccess::of(&method, path), is_strict(&method, path));
             }
         }
         Self(description.to_json().expect("names and texts are JSON").into())
     }
 }
 
-fn complete(operation: &mut Operation, access: PathAccess) {
+fn complete(operation: &mut Operation, access: PathAccess, is_strict: bool) {
     // The name of a function in Rust says nothing to those who call the API.
     operation.operation_id = None;
     operation.tags = None;
@@ -78,6 +78,16 @@ fn complete(operation: &mut Operation, access: PathAccess) {
             *response = problem(&response.description);
         }
     }
+    let mut refuse = |status: &str, name| {
+        responses.entry(status.to_owned()).or_insert_with(|| RefOr::Ref(Ref::from_response_name(name)));
+    };
+    if is_strict {
+        refuse("400", NOT_TAKEN);
+    }
+    if operation.request_body.is_some() {
+        refuse("413", TOO_LONG);
+        refuse("415", NOT_JSON);
+    }
     if access == PathAccess::Api {
         responses.insert("401".to_owned(), RefOr::Ref(Ref::from_response_name(NO_TOKEN)));
     } else {
@@ -86,18 +96,6 @@ fn complete(operation: &mut Operation, access: PathAccess) {
     if access != PathAccess::Monitoring {
         responses.insert("403".to_owned(), RefOr::Ref(Ref::from_response_name(FOREIGN)));
     }
-}
-
-fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &mut Operation)> {
-    let PathItem { get, post, put, patch, delete, .. } = item;
-    let all = [
-        (Method::GET, get),
-        (Method::POST, post),
-        (Method::PUT, put),
-        (Method::PATCH, patch),
-        (Method::DELETE, delete),
-    ];
-    all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
 }
 
 fn info() -> Info {
@@ -126,6 +124,15 @@ fn components() -> Components {
         .schema_from::<Mistake>()
         .security_scheme(TOKEN, SecurityScheme::Http(token.build()))
         .security_scheme(SESSION, SecurityScheme::ApiKey(ApiKey::Cookie(session)))
+        .response(NOT_TAKEN, problem("The request has parameters or a body, and the operation takes none."))
+        .response(TOO_LONG, problem("The body is longer than 16 KiB."))
+        .response(
+            NOT_JSON,
+            problem(
+                "The body is called something else than JSON. One without a `Content-Type`, and one that is called \
+                 `application/x-www-form-urlencoded` as `curl -d` calls every body, is read as JSON.",
+            ),
+        )
         .response(NO_TOKEN, problem("The token is missing or wrong."))
         .response(
             FOREIGN,
@@ -145,5 +152,8 @@ fn problem(description: &str) -> Response {
 
 const TOKEN: &str = "token";
 const SESSION: &str = "session";
+const NOT_TAKEN: &str = "NotTaken";
+const TOO_LONG: &str = "TooLong";
+const NOT_JSON: &str = "NotJson";
 const NO_TOKEN: &str = "NoToken";
 const FOREIGN: &str = "Foreign";

@@ -14,6 +14,9 @@ use utoipa::ToSchema;
 
 use super::config::Mistake;
 use crate::decision::operator::InvalidLimitQuery;
+use crate::head::Fields;
+use crate::head::KnownName;
+use crate::listen::Refusal;
 
 /// Why a request failed.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -41,7 +44,11 @@ pub(super) struct ProblemDocument<'p> {
 
 impl Problem {
     pub(super) fn new(status: StatusCode, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self { status, detail: detail.into(), mistakes: None }
+        let mut detail = detail.into();
+        if let Some((end, _)) = detail.char_indices().nth(MAX_DETAIL) {
+            detail = format!("{}…", &detail[..end]).into();
+        }
+        Self { status, detail, mistakes: None }
     }
 
     /// 400: the request is wrong in a way that `detail` explains.
@@ -64,21 +71,41 @@ impl Problem {
     }
 }
 
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
-        let Self { status, detail, mistakes } = self;
-        let title = status.canonical_reason().unwrap_or_default();
+impl Problem {
+    /// As JSON.
+    fn document(&self) -> Vec<u8> {
         let document = ProblemDocument {
             kind: "about:blank",
-            title,
-            status: status.as_u16(),
-            detail: &detail,
-            mistakes: mistakes.as_deref(),
+            title: self.status.canonical_reason().unwrap_or_default(),
+            status: self.status.as_u16(),
+            detail: &self.detail,
+            mistakes: self.mistakes.as_deref(),
         };
-        let headers = [(CONTENT_TYPE, PROBLEM_TYPE), (CACHE_CONTROL, "no-store")];
-        (status, headers, serde_json::to_vec(&document).expect("texts are JSON")).into_response()
+        serde_json::to_vec(&document).expect("texts are JSON")
     }
 }
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let headers = [(CONTENT_TYPE, PROBLEM_TYPE), (CACHE_CONTROL, NO_STORE)];
+        (self.status, headers, self.document()).into_response()
+    }
+}
+
+/// The answer to an invalid head.
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        let mut fields = Fields::default();
+        fields.append(KnownName::CONTENT_TYPE, PROBLEM_TYPE.as_bytes());
+        fields.append(KnownName::CACHE_CONTROL, NO_STORE.as_bytes());
+        Self { fields, body: problem.document().into() }
+    }
+}
+
+/// In characters: a detail may repeat a value that was sent, however long it was.
+const MAX_DETAIL: usize = 500;
+
+const NO_STORE: &str = "no-store";
 
 /// The media type of problem documents.
 pub(super) const PROBLEM_TYPE: &str = "application/problem+json";

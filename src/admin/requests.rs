@@ -16,10 +16,14 @@ use super::AdminState;
 use super::problem::Problem;
 use super::query::Query;
 use super::query::known_limit;
-use super::shared::STORIES;
+use super::shared::Missing;
+use super::shared::Others;
+use super::shared::Scope;
+use super::shared::story as story_field;
 use crate::record::DecisionLabel;
 use crate::record::kept_requests::RequestStory;
 use crate::record::kept_requests::Viewer;
+use crate::store::shared_records::MAX_ID;
 
 /// Why one request was denied or held
 #[utoipa::path(
@@ -48,16 +52,33 @@ pub(super) async fn show(
     of_others(&state, &id).await.map(Json)
 }
 
-/// The story that another gateway has told.
+/// The story that another gateway has told already, or tells when it is asked.
 async fn of_others(state: &AdminState, id: &str) -> Result<RequestStory, Problem> {
     let Some(records) = state.records.as_ref().filter(|_| id.len() <= MAX_ID) else { return Err(no_such_request()) };
-    match records.get(STORIES, id).await {
-        Ok(told) => told.and_then(|told| RequestStory::from_bytes(&told)).ok_or_else(no_such_request),
-        Err(_) => Err(Problem::new(
+    let field = story_field(id);
+    if let Ok(Some(told)) = records.find(&field).await
+        && let Some(story) = RequestStory::from_bytes(&told)
+    {
+        return Ok(story);
+    }
+    let others = Others::ask(state, &[field], Some(id)).await;
+    if let Some(story) = others.contents().find_map(RequestStory::from_bytes) {
+        return Ok(story);
+    }
+    match (others.scope, others.missing()) {
+        (Scope::ThisGateway, _) => Err(Problem::new(
             StatusCode::NOT_FOUND,
             "this gateway has denied or held no request of that id, and Redis does not answer, so the other gateways \
              could not be asked",
         )),
+        (Scope::All, Missing(missing)) if !missing.is_empty() => Err(Problem::new(
+            StatusCode::NOT_FOUND,
+            format!(
+                "no request of that id was denied or held, as far as is known: {} did not answer",
+                missing.join(", ")
+            ),
+        )),
+        (Scope::All, _) => Err(no_such_request()),
     }
 }
 
@@ -121,9 +142,6 @@ const KEPT_DECISIONS: [DecisionLabel; 6] = [
     DecisionLabel::Tarpitted,
     DecisionLabel::Challenged,
 ];
-
-/// No id is longer, in bytes.
-const MAX_ID: usize = 64;
 
 const DEFAULT_MOST: u64 = 50;
 const MAX_MOST: u64 = 1000;

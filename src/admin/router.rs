@@ -25,13 +25,17 @@ use super::problem;
 use super::requests;
 use super::session;
 use super::status;
+use super::taken_input;
+use super::taken_input::TakenInputs;
 use super::top;
 
 pub(super) fn router(state: Arc<AdminState>) -> Router {
-    let (routed, description) = described_routes().split_for_parts();
+    let (routed, mut description) = described_routes().split_for_parts();
+    let taken = TakenInputs::of(&mut description);
     routed
         .method_not_allowed_fallback(problem::method_not_allowed)
         .route_layer(Extension(Document::complete(description)))
+        .route_layer(middleware::from_fn_with_state(taken, taken_input::refuse_others))
         .route_layer(middleware::from_fn_with_state(Arc::clone(&state), auth::guard))
         .fallback(problem::not_found)
         .with_state(state)
@@ -49,6 +53,7 @@ fn described_routes() -> OpenApiRouter<Arc<AdminState>> {
         .merge(bans::routes())
         .merge(config::routes())
         .routes(routes!(events::stream))
+        .routes(routes!(events::recent))
         .routes(routes!(history::history))
         .merge(limits::routes())
         .merge(status::routes())

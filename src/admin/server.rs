@@ -7,25 +7,27 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use axum::Router;
 use axum::body::Body;
+use http::StatusCode;
 use tower::ServiceExt;
 
 use super::AdminState;
 use super::origin::PeerAddress;
+use super::problem::Problem;
 use super::router::router;
 use crate::head::KnownName;
 use crate::head::ResponseHead;
 use crate::listen;
 use crate::listen::AcceptStop;
 use crate::listen::Connections;
+use crate::listen::ListenerRuntime;
 use crate::listen::ListenerState;
 use crate::listen::connection::Connection;
 
 /// Serves one socket until `stop`.
 pub async fn serve(socket: TcpListener, state: Arc<AdminState>, stop: AcceptStop) {
     let settings = Arc::new(ArcSwap::from_pointee(CONNECTIONS));
-    let listener = Arc::new(ListenerState::default());
-    listen::serve(socket, listener, settings, AdminHandler { router: router(state) }, Connections::default(), stop)
-        .await;
+    let listener = Arc::new(ListenerState::new(ListenerRuntime::default(), Connections::default()));
+    listen::serve(socket, listener, settings, AdminHandler { router: router(state) }, stop).await;
 }
 
 /// Scrapers, probes and operators send few and small requests.
@@ -69,5 +71,14 @@ impl listen::RequestHandler for AdminHandler {
             let head = ResponseHead::from_headers(response.status(), response.headers());
             listen::Response { head, body: response.into_body() }
         })
+    }
+
+    fn refuse(&self, _connection: &Connection, refused: listen::RefusedHead) -> listen::Refusal {
+        let detail = match refused.status {
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => "the head of the request has more than 16 KiB or 64 fields",
+            StatusCode::NOT_IMPLEMENTED => "this opens no tunnels",
+            _ => "the head of the request is malformed",
+        };
+        Problem::new(refused.status, detail).into()
     }
 }

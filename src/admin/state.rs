@@ -21,6 +21,7 @@ use super::session::FailedAttempts;
 use super::session::Sessions;
 use super::shared::ToldStories;
 use crate::decision::Policy;
+use crate::listen::tls::NameExpiries;
 use crate::record::EventBus;
 use crate::record::Gauges;
 use crate::record::Metrics;
@@ -33,7 +34,7 @@ use crate::store::SharedRecords;
 /// What the gateway gives to the admin listener.
 pub struct AdminSources {
     pub metrics: Arc<Metrics>,
-    /// Reads the gauges, once for each scrape.
+    /// Reads the gauges, but for those of certificates, once for each scrape.
     pub gauges: Box<dyn Fn() -> Gauges + Send + Sync>,
     /// The policy in force.
     pub policy: Box<dyn DynAccess<Policy> + Send + Sync>,
@@ -52,7 +53,7 @@ pub struct AdminSources {
 /// Shared by all handlers.
 pub struct AdminState {
     pub(super) metrics: Arc<Metrics>,
-    pub(super) gauges: Box<dyn Fn() -> Gauges + Send + Sync>,
+    gauges: Box<dyn Fn() -> Gauges + Send + Sync>,
     pub(super) policy: Box<dyn DynAccess<Policy> + Send + Sync>,
     pub(super) store: Arc<AnyStore>,
     pub(super) event_bus: Arc<EventBus>,
@@ -65,6 +66,8 @@ pub struct AdminState {
     pub(super) records: Option<SharedRecords>,
     /// Where requests are accepted.
     pub(super) listeners: ArcSwap<Vec<SocketAddr>>,
+    /// When what clients are shown there for each name ends.
+    pub(super) name_expiries: ArcSwap<NameExpiries>,
     pub(super) kept_requests: Arc<KeptRequests>,
     /// The stories that the other gateways were told.
     pub(super) told_stories: Mutex<ToldStories>,
@@ -107,6 +110,7 @@ impl AdminState {
             advisor,
             records,
             listeners: ArcSwap::default(),
+            name_expiries: ArcSwap::default(),
             kept_requests,
             told_stories: Mutex::default(),
             key_tables,
@@ -132,9 +136,17 @@ impl AdminState {
         self.config.store(Arc::new(config));
     }
 
-    /// Takes the addresses at which requests are accepted from now on.
-    pub fn set_listeners(&self, addresses: Vec<SocketAddr>) {
+    /// Takes the addresses at which requests are accepted from now on, and when the certificates end that are shown there.
+    pub fn set_listeners(&self, addresses: Vec<SocketAddr>, name_expiries: NameExpiries) {
         self.listeners.store(Arc::new(addresses));
+        self.name_expiries.store(Arc::new(name_expiries));
+    }
+
+    /// The gauges now.
+    pub(super) fn gauges(&self) -> Gauges {
+        let name_expiries = self.name_expiries.load();
+        let certificates = name_expiries.iter().map(|(name, expires)| (name.to_owned(), expires.as_second()));
+        Gauges { certificates: certificates.collect(), ..(self.gauges)() }
     }
 
     /// Takes the result of a reload.

@@ -16,6 +16,7 @@ use tower::ServiceExt;
 use super::auth::PathAccess;
 use super::router::router;
 use super::*;
+use crate::client::Prefix;
 use crate::clock::Clock;
 use crate::clock::ManualClock;
 use crate::clock::Timestamp;
@@ -27,6 +28,7 @@ use crate::key::Spelling;
 use crate::limit::Algorithm;
 use crate::limit::Count;
 use crate::limit::DenyResponse;
+use crate::limit::DescriptorFilter;
 use crate::limit::Detail;
 use crate::limit::Limit;
 use crate::limit::LimitId;
@@ -228,6 +230,7 @@ fn state() -> Arc<AdminState> {
         shadow: false,
         unless: Vec::new(),
         unless_known: false,
+        descriptors: DescriptorFilter::default(),
         headers: Detail::Full,
         on_failure: OnFailure::Local,
     };
@@ -239,6 +242,7 @@ fn state() -> Arc<AdminState> {
     let policy = Policy {
         lists: Vec::new(),
         access: Access::default(),
+        client_prefix: Prefix::default(),
         limits: vec![
             limit("pace", &["client_ip"], rates("2/minute")),
             limit("account", &["client_ip", "param.username"], rates("10/hour")),

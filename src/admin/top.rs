@@ -13,11 +13,13 @@ use super::AdminState;
 use super::problem::Problem;
 use super::query::Query;
 use super::query::known_limit;
-use super::shared::BUSY_KEYS;
+use super::shared::BUSY_KEYS_PARTS;
+use super::shared::Missing;
+use super::shared::Others;
 use super::shared::Scope;
+use super::shared::busy_keys;
 use crate::clock::Timestamp;
 use crate::clock::wall;
-use crate::record::heavy_keys::CountsByKey;
 use crate::record::heavy_keys::KeyCounts;
 use crate::record::heavy_keys::MinuteRecord;
 use crate::record::heavy_keys::Order;
@@ -42,8 +44,10 @@ pub(super) struct BusyKeyResponse {
 
 /// Who asks most
 ///
-/// The busiest keys of a limit, or without `limit` the busiest clients. `denied` counts every request that was denied, and
-/// under a limit also those that it held. `requests` of a very busy core are estimated from one of eight.
+/// The busiest keys of a limit, or without `limit` the busiest clients: addresses cut to `client_ip.ipv4_prefix` or
+/// `ipv6_prefix`, as the configuration was when they asked. `denied` counts every request that was denied, and
+/// under a limit also those that it held. `requests` of a very busy core are estimated from one of eight. The header
+/// `X-Portcullis-Missing` names the gateways that did not answer within 300 ms: what they counted last is not in it.
 #[utoipa::path(
     get,
     path = "/api/v1/top",
@@ -62,7 +66,7 @@ pub(super) struct BusyKeyResponse {
 pub(super) async fn top(
     State(state): State<Arc<AdminState>>,
     RawQuery(query): RawQuery,
-) -> Result<(Scope, Json<Vec<BusyKeyResponse>>), Problem> {
+) -> Result<(Scope, Missing, Json<Vec<BusyKeyResponse>>), Problem> {
     let query = Query::read(query.as_deref(), &["limit", "by", "n", "minutes"])?;
     let minutes = query.number("minutes", DEFAULT_MINUTES, 1..=MAX_MINUTES)?;
     let most = query.number("n", DEFAULT_MOST, 1..=MAX_MOST)?;
@@ -71,24 +75,23 @@ pub(super) async fn top(
         Some(name) => state.key_tables.limit(&known_limit(&state, name)?),
         None => Arc::clone(state.key_tables.clients()),
     };
+    let others = ask_others(&state, minutes).await;
     let now = wall();
     let mut counts = table.counts(minutes, now);
-    let since = Timestamp::from_micros(now.as_micros().saturating_sub(minutes * 60_000_000));
-    let scope = add_others(&mut counts, &state, query.text("limit"), since).await;
+    let since = Timestamp::from_micros(now.as_micros().saturating_sub(minutes.min(SHARED_MINUTES) * 60_000_000));
+    for minute in others.contents().filter_map(MinuteRecord::from_bytes) {
+        let keys = minute.keys(query.text("limit")).iter().filter(|key| key.last() >= since);
+        keys.for_each(|key| key.add_to(&mut counts));
+    }
     let counts = counts.busiest(by, usize::try_from(most).unwrap_or(usize::MAX));
-    Ok((scope, Json(counts.iter().map(BusyKeyResponse::of).collect())))
+    Ok((others.scope, others.missing(), Json(counts.iter().map(BusyKeyResponse::of).collect())))
 }
 
-/// Adds what other gateways have counted since that moment, within the last hour.
-async fn add_others(counts: &mut CountsByKey, state: &AdminState, limit: Option<&str>, since: Timestamp) -> Scope {
-    let Some(records) = &state.records else { return Scope::All };
-    let Ok(read) = records.read(BUSY_KEYS).await else { return Scope::ThisGateway };
-    for record in read.iter().filter(|record| *record.gateway != **records.gateway()) {
-        let Some(minute) = MinuteRecord::from_bytes(&record.content) else { continue };
-        let keys = minute.keys(limit).iter().filter(|key| key.last() >= since);
-        keys.for_each(|key| key.add_to(counts));
-    }
-    Scope::All
+/// What other gateways have counted in the last minutes, an hour at most.
+async fn ask_others(state: &AdminState, minutes: u64) -> Others {
+    let current = MinuteRecord::number(wall());
+    let fields: Vec<String> = (current.saturating_sub(minutes.min(SHARED_MINUTES))..=current).map(busy_keys).collect();
+    Others::ask(state, &fields, None).await
 }
 
 impl BusyKeyResponse {
@@ -102,6 +105,10 @@ impl BusyKeyResponse {
         }
     }
 }
+
+/// Gateways let each other know the last hour.
+const SHARED_MINUTES: u64 = 60;
+const _: () = assert!(SHARED_MINUTES < BUSY_KEYS_PARTS);
 
 const DEFAULT_MINUTES: u64 = 10;
 const DEFAULT_MOST: u64 = 20;

@@ -28,7 +28,7 @@ impl Summary {
         });
         Self {
             store: store::describe(&settings.store),
-            routes: settings.policy.routes.routes.len(),
+            routes: settings.policy.routes.all().len(),
             limits: settings.policy.limits.len(),
             upstreams: upstreams.collect(),
         }

@@ -9,6 +9,7 @@ use crate::gateway::Snapshot;
 use crate::limit::Limit;
 use crate::limit::LimitId;
 use crate::list::Members;
+use crate::listen::ServesChange;
 use crate::upstream::Upstream;
 
 /// Names that were added, removed or changed, in words.
@@ -34,7 +35,7 @@ impl Changes {
 
     /// What the change of listeners adds.
     pub(super) fn add_listeners(&mut self, changes: ListenerChanges) {
-        let ListenerChanges { opened, closed, proxy_protocol, tls } = changes;
+        let ListenerChanges { opened, closed, proxy_protocol, serves, tls } = changes;
         for address in opened {
             self.add(format!("listening on {address}"));
         }
@@ -43,6 +44,14 @@ impl Changes {
         }
         for (address, is_required) in proxy_protocol {
             let words = if is_required { "PROXY header required" } else { "PROXY header no longer required" };
+            self.add(format!("{words} on {address}"));
+        }
+        for (address, change) in serves {
+            let words = match change {
+                ServesChange::Requests => "requests are served",
+                ServesChange::Decisions => "decisions are served",
+                ServesChange::OtherAskers => "other `from`",
+            };
             self.add(format!("{words} on {address}"));
         }
         for address in tls {
@@ -94,7 +103,7 @@ fn lists(snapshot: &Snapshot) -> ByName<'_, &Members> {
 fn routes(snapshot: &Snapshot) -> ByName<'_, Vec<&str>> {
     let policy = &snapshot.policy;
     let limits = |ids: &[LimitId]| ids.iter().map(|id| &*policy.limits[usize::from(id.0)].name).collect();
-    policy.routes.routes.iter().map(|route| (&*route.name, limits(&route.limits))).collect()
+    policy.routes.all().iter().map(|route| (&*route.name, limits(&route.limits))).collect()
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ use tracing::error;
 use tracing::warn;
 
 use crate::config::Diagnostic;
-use crate::config::Warnings;
 
 /// Logs each mistake as `check` prints it.
 pub(super) fn log_mistakes(mistakes: &[Diagnostic]) {
@@ -16,8 +15,8 @@ pub(super) fn log_mistakes(mistakes: &[Diagnostic]) {
 }
 
 /// Logs what is valid and probably not meant.
-pub(super) fn log_warnings(warnings: &Warnings) {
-    for Diagnostic { file, line, column, message, help, .. } in &warnings.found {
+pub(super) fn log_warnings<'w>(warnings: impl IntoIterator<Item = &'w Diagnostic>) {
+    for Diagnostic { file, line, column, message, help, .. } in warnings {
         let file = file.display();
         let help = help.as_deref();
         warn!(%file, line, column, help, "{file}:{line}:{column}: {message}");

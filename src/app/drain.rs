@@ -33,6 +33,8 @@ impl App {
     pub(super) fn leave_sockets(&mut self) {
         self.control.begin_draining();
         self.listeners.leave();
+        // The process that has taken over asks with the same keys from now on.
+        self.follow_tasks.stop();
         if let Some(admin) = self.admin.take() {
             admin.stopper.hand_over();
         }
@@ -72,7 +74,6 @@ impl App {
             admin.stopper.close();
         }
         admin::tell_the_rest(&self.control).await;
-        admin::share_end(&self.control).await;
         // A worker that ends may send its last settlements to the process that took over, and this thread carries them.
         let workers = self.workers;
         drop(task::spawn_blocking(move || workers.stop()).await);

@@ -9,28 +9,34 @@ use super::changes::Changes;
 use super::reload::ReloadError;
 use crate::record::Event;
 use crate::record::EventBus;
+use crate::record::event::BannedNetwork;
 use crate::record::event::EventKind;
 use crate::store::bans::Ban;
 use crate::store::bans::BanObserver;
 use crate::store::bans::BanSubject;
 use crate::units::Span;
 
-/// Publishes bans that begin or are lifted on this gateway. Each other gateway publishes its own.
+/// Publishes bans that begin or are lifted on this gateway. Each other gateway publishes its own; what this one hears of
+/// them is kept for those who ask later.
 #[derive(Debug)]
 pub(super) struct BanEvents(pub(super) Arc<EventBus>);
 
 impl BanObserver for BanEvents {
     fn banned(&self, ban: &Ban) {
         log_unless_by_operator(ban);
-        self.0.publish(&Arc::new(Event {
-            until: Some(ban.until),
-            span: Some(ban.until.since(ban.since)),
-            ..ban_event(EventKind::Ban, ban)
-        }));
+        self.0.publish(&Arc::new(begin_event(ban)));
     }
 
     fn lifted(&self, ban: &Ban) {
         self.0.publish(&Arc::new(ban_event(EventKind::Unban, ban)));
+    }
+
+    fn heard_ban(&self, ban: &Ban) {
+        self.0.hear(&Arc::new(begin_event(ban)));
+    }
+
+    fn heard_lift(&self, ban: &Ban) {
+        self.0.hear(&Arc::new(ban_event(EventKind::Unban, ban)));
     }
 }
 
@@ -47,6 +53,10 @@ fn log_unless_by_operator(ban: &Ban) {
     info!(ban = %ban.id, limit = &**limit, key, client, until = %ban.until, "{limit} bans {shown} for {span}");
 }
 
+fn begin_event(ban: &Ban) -> Event {
+    Event { until: Some(ban.until), span: Some(ban.until.since(ban.since)), ..ban_event(EventKind::Ban, ban) }
+}
+
 fn ban_event(kind: EventKind, ban: &Ban) -> Event {
     let (address, limit, key, client) = match &ban.subject {
         BanSubject::Address(network) => (Some(network.to_string().into_boxed_str()), None, None, None),
@@ -54,12 +64,14 @@ fn ban_event(kind: EventKind, ban: &Ban) -> Event {
             (None, Some(Arc::clone(limit)), Some(named.masked.clone()), *client)
         }
     };
+    let banned_network = ban.network().map(|network| BannedNetwork { network, by_operator: ban.by_operator });
     // The ban of a single address names its client.
     let network = ban.network().filter(|network| network.prefix_len() == network.max_prefix_len());
     Event {
         limit,
         key,
         address,
+        banned_network,
         client: client.or(network.map(|network| network.addr())),
         ban: Some(ban.id.to_string().into()),
         reason: (!ban.reason.is_empty()).then(|| (*ban.reason).into()),

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
+
+use super::followed_lists::OpenLists;
 use super::live_snapshot::LiveSnapshot;
 use super::store;
 use crate::gateway::HeldRequests;
@@ -17,11 +20,18 @@ pub(super) fn gauge_reader(
     store: &Arc<AnyStore>,
     connections: &Connections,
     held_requests: &HeldRequests,
+    lists: &Arc<ArcSwap<OpenLists>>,
     sinks: &Sinks,
 ) -> Box<dyn Fn() -> Gauges + Send + Sync> {
-    let (live, store, connections, held_requests, sinks) =
-        (live.shared(), Arc::clone(store), connections.clone(), held_requests.clone(), sinks.clone());
-    Box::new(move || gauges(&live.load(), &store, &connections, &held_requests, &sinks))
+    let (live, store, connections, held_requests, lists, sinks) = (
+        live.shared(),
+        Arc::clone(store),
+        connections.clone(),
+        held_requests.clone(),
+        Arc::clone(lists),
+        sinks.clone(),
+    );
+    Box::new(move || gauges(&live.load(), &store, &connections, &held_requests, &lists.load(), &sinks))
 }
 
 fn gauges(
@@ -29,6 +39,7 @@ fn gauges(
     store: &AnyStore,
     connections: &Connections,
     held_requests: &HeldRequests,
+    lists: &OpenLists,
     sinks: &Sinks,
 ) -> Gauges {
     let (kind, is_up, keys) = match store {
@@ -48,12 +59,15 @@ fn gauges(
     });
     Gauges {
         connections: connections.count(),
+        rejected_connections: connections.rejected(),
         held: held_requests.count(),
         bans: store.bans().count(),
         store: kind,
         store_up: is_up,
         store_keys: keys,
         servers: servers.collect(),
+        lists: lists.gauges(),
         dropped_lines: sinks.dropped_lines(),
+        certificates: Vec::new(),
     }
 }

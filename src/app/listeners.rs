@@ -20,7 +20,9 @@ use crate::listen::ListenerConfig;
 use crate::listen::ListenerRuntime;
 use crate::listen::ListenerSettings;
 use crate::listen::ListenerState;
+use crate::listen::ServesChange;
 use crate::listen::Stack;
+use crate::listen::tls::NameExpiries;
 
 /// The listeners in force, in the order of the configuration.
 #[derive(Debug, Default)]
@@ -31,8 +33,6 @@ struct Listener {
     configured: SocketAddr,
     address: SocketAddr,
     state: Arc<ListenerState>,
-    /// The connections that were accepted here.
-    connections: Connections,
     stopper: AcceptStopper,
     /// Kept to be handed to a process that takes over.
     sockets: Vec<TcpListener>,
@@ -108,6 +108,8 @@ pub struct ListenerChanges {
     pub closed: Vec<SocketAddr>,
     /// Whether new connections need a PROXY header from now on, where that has changed.
     pub proxy_protocol: Vec<(SocketAddr, bool)>,
+    /// What new connections are for from now on, where that has changed.
+    pub serves: Vec<(SocketAddr, ServesChange)>,
     /// Where the TLS of new connections has changed, was added or was removed.
     pub tls: Vec<SocketAddr>,
 }
@@ -115,6 +117,15 @@ pub struct ListenerChanges {
 impl Listeners {
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.0.iter().map(|listener| listener.address).collect()
+    }
+
+    /// When what clients are shown for each name ends.
+    pub(super) fn name_expiries(&self) -> NameExpiries {
+        let mut expiries = NameExpiries::default();
+        for listener in &self.0 {
+            expiries.merge(&listener.state.name_expiries());
+        }
+        expiries
     }
 
     /// Accepts connections on new sockets; `all` are the connections of the process.
@@ -126,12 +137,12 @@ impl Listeners {
 
     fn serve(&mut self, listener: BoundListener, workers: &Workers, all: &Connections) {
         let BoundListener { bound: BoundSockets { configured, address, sockets }, runtime } = listener;
-        let (connections, stopper) = (all.of_listener(), AcceptStopper::default());
-        let state = Arc::new(ListenerState::new(runtime));
-        if let Err(error) = workers.serve(&sockets, &state, &connections, &stopper) {
+        let stopper = AcceptStopper::default();
+        let state = Arc::new(ListenerState::new(runtime, all.part()));
+        if let Err(error) = workers.serve(&sockets, &state, &stopper) {
             error!(%address, %error, "not every core accepts connections on {address}: {error}");
         }
-        self.0.push(Listener { configured, address, state, connections, stopper, sockets });
+        self.0.push(Listener { configured, address, state, stopper, sockets });
     }
 
     /// The same sockets once more, for another process.
@@ -160,7 +171,8 @@ impl Listeners {
         Ok(ListenerPlan { actions: actions.collect::<Result<_, _>>()? })
     }
 
-    /// Serves new listeners, drains removed ones within `drain`, and applies new settings to new connections of the others.
+    /// Serves new listeners, drains removed ones within `drain`, and applies new settings to new connections of the others. What
+    /// a listener has served otherwise is drained as well.
     pub(super) fn apply(
         &mut self,
         plan: ListenerPlan,
@@ -183,6 +195,11 @@ impl Listeners {
                     let listener = existing.remove(found);
                     let updated = listener.state.change(runtime);
                     changes.proxy_protocol.extend(updated.proxy_protocol.map(|required| (listener.address, required)));
+                    if let Some((change, before)) = updated.serves {
+                        changes.serves.push((listener.address, change));
+                        // A peer that may ask no longer gets no further answer.
+                        tokio::spawn(async move { end(&before, before.drain(), drain).await });
+                    }
                     changes.tls.extend(updated.tls.then_some(listener.address));
                     self.0.push(listener);
                 }
@@ -219,11 +236,17 @@ impl Listener {
         self.stopper.close();
         tokio::spawn(async move {
             self.stopper.ended().await;
-            if time::timeout(drain, self.connections.retire()).await.is_err() {
-                self.connections.cut();
-            }
+            let connections = self.state.connections();
+            end(connections, connections.retire(), drain).await;
         });
         self.address
+    }
+}
+
+/// Lets connections end by themselves for so long, and then cuts them.
+async fn end(connections: &Connections, ending: impl Future<Output = ()>, within: Duration) {
+    if time::timeout(within, ending).await.is_err() {
+        connections.cut();
     }
 }
 

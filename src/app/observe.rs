@@ -2,39 +2,80 @@
 
 use std::collections::BTreeMap;
 
+use crate::client::ClientIp;
+use crate::client::TrustedProxies;
 use crate::clock::Timestamp;
 use crate::decision::Policy;
+use crate::gateway::Snapshot;
 use crate::key::Selector;
 use crate::key::operator::name_of;
 use crate::limit::Limit;
+use crate::limit::LimitId;
+use crate::limit::Rule;
 use crate::record::Metrics;
 use crate::record::Sinks;
+use crate::record::advice::BusiestClient;
 use crate::record::advice::Observed;
 use crate::record::advice::ObservedLimit;
 use crate::record::advice::ObservedRoute;
+use crate::record::advice::UnseenRoute;
 use crate::record::heavy_keys::Order;
+use crate::record::history::Totals;
+use crate::route::Route;
+use crate::route::RouteId;
 
 /// Everything that advice is judged from, under the names in force.
-pub(super) fn observe(policy: &Policy, sinks: &Sinks, now: Timestamp) -> Observed {
-    let metrics = sinks.metrics();
-    let routes = policy.routes.routes.iter().filter(|route| route.outcome.is_some());
+pub(super) fn observe(live: &Snapshot, sinks: &Sinks, now: Timestamp) -> Observed {
+    let (policy, metrics) = (&live.policy, sinks.metrics());
+    let routes = policy.routes.all().iter().filter(|route| route.outcome.is_some());
     let totals = metrics.history().totals();
+    let limits = (0..).map(LimitId).zip(&policy.limits);
+    let all_routes = (0..).map(RouteId).map(Some).zip(policy.routes.all().iter().map(Some));
     Observed {
         passed: totals.passed,
-        untrusted_forwarding: metrics.untrusted_forwarding(),
-        busiest_client: busiest_client(sinks, now),
-        limits: policy.limits.iter().map(|limit| observed_limit(limit, totals.limit(&limit.name), metrics)).collect(),
+        untrusted_forwarding: metrics.untrusted_forwarding().requests(),
+        untrusted_peers: metrics.untrusted_forwarding().take_peers(),
+        busiest_client: busiest_client(sinks, &live.clients, now),
+        limits: limits.map(|(id, limit)| observed_limit(policy, id, limit, &totals, metrics)).collect(),
         routes: routes.map(|route| observed_route(&route.name, metrics)).collect(),
+        unseen: all_routes
+            .chain([(None, None)])
+            .filter(|(id, _)| live.recorder.is_unseen(*id))
+            .filter_map(|(_, route)| unseen_route(policy, route))
+            .collect(),
     }
 }
 
-fn observed_limit(limit: &Limit, decided: u64, metrics: &Metrics) -> ObservedLimit {
+fn observed_limit(policy: &Policy, id: LimitId, limit: &Limit, totals: &Totals, metrics: &Metrics) -> ObservedLimit {
+    let stands_everywhere = policy.everywhere.contains(&id);
+    let has_it = |route: &&Route| !stands_everywhere && route.limits.contains(&id);
+    let routes: Vec<_> = policy.routes.all().iter().filter(has_it).collect();
     ObservedLimit {
         name: limit.name.to_string(),
+        key: limit.key.parts.iter().map(|part| name_of(&part.selector)).collect(),
         login_field: login_field(limit),
-        decided,
+        missing: limit.missing,
+        spares_some: limit.unless_known || !limit.unless.is_empty(),
+        routes: routes.iter().map(|route| route.name.to_string()).collect(),
+        waits_for_rare_requests: !routes.is_empty() && routes.iter().all(|route| waits_for_rare_requests(route)),
+        passed: if stands_everywhere {
+            totals.passed
+        } else {
+            routes.iter().map(|route| totals.route(&route.name)).sum()
+        },
+        decided: totals.limit(&limit.name),
         lacking: metrics.lacking_part(&limit.name),
     }
+}
+
+/// Whether a route is only for requests with something that an ordinary one may lack, or for descriptors, which its limits
+/// choose from.
+fn waits_for_rare_requests(Route { condition, domain, .. }: &Route) -> bool {
+    domain.is_some()
+        || !condition.headers.is_empty()
+        || !condition.queries.is_empty()
+        || !condition.cookies.is_empty()
+        || !condition.client.is_empty()
 }
 
 fn observed_route(name: &str, metrics: &Metrics) -> ObservedRoute {
@@ -43,14 +84,33 @@ fn observed_route(name: &str, metrics: &Metrics) -> ObservedRoute {
     ObservedRoute { name: name.to_owned(), answers: success + failure + neither, neither }
 }
 
-/// The client with the most requests in the last minutes, how many they were, and how many all sent.
-fn busiest_client(sinks: &Sinks, now: Timestamp) -> Option<(String, u64, u64)> {
+/// What only answers and ends of requests can satisfy on a route that a proxy has asked about; `None`: nothing. Without a
+/// route: of requests that match none.
+fn unseen_route(policy: &Policy, route: Option<&Route>) -> Option<UnseenRoute> {
+    let own = route.map(|route| &route.limits[..]).unwrap_or_default();
+    let limits = policy.everywhere.iter().chain(own).map(|&id| policy.limit(id));
+    let named = |limits: &mut dyn Iterator<Item = &Limit>| limits.map(|limit| limit.name.to_string()).collect();
+    let has_outcome = route.is_some_and(|route| route.outcome.is_some());
+    let waits = |limit: &&Limit| has_outcome && (limit.count.outcome().is_some() || limit.reset_on.is_some());
+    let unseen = UnseenRoute {
+        name: route.map_or_else(|| "no route".to_owned(), |route| route.name.to_string()),
+        waiting: named(&mut limits.clone().filter(waits)),
+        concurrent: named(&mut limits.filter(|limit| matches!(limit.rule, Rule::Concurrent(_)))),
+        knows_clients: route.is_some_and(|route| route.known_clients.is_some()),
+    };
+    let needs_more = !unseen.waiting.is_empty() || !unseen.concurrent.is_empty() || unseen.knows_clients;
+    needs_more.then_some(unseen)
+}
+
+/// The client with the most requests in the last minutes.
+fn busiest_client(sinks: &Sinks, proxies: &TrustedProxies, now: Timestamp) -> Option<BusiestClient> {
     let report = sinks.metrics().history().report(MINUTES, now);
     let all = report.routes.values().flat_map(BTreeMap::values).flatten().sum();
     let busiest = sinks.key_tables().clients().counts(MINUTES, now).busiest(Order::Requests, 1);
     let busiest = busiest.first()?;
     let client = busiest.key.parts.first()?.value.clone();
-    Some((client, busiest.requests.min(all), all))
+    let is_trusted_proxy = client.parse().is_ok_and(|address| proxies.trusts(ClientIp::new(address)));
+    Some(BusiestClient { client, is_trusted_proxy, requests: busiest.requests.min(all), all })
 }
 
 /// The login field of a key in which nothing else can be missing.

@@ -3,9 +3,11 @@
 use std::panic;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use tokio::task;
 
 use super::audit_stream::RedisStreams;
+use super::followed_lists::OpenLists;
 use super::snapshot;
 use super::snapshot::SnapshotParts;
 use super::start_error::StartError;
@@ -13,6 +15,7 @@ use super::store;
 use super::takeover::Predecessor;
 use crate::clock::Clock;
 use crate::config::OutputFile;
+use crate::crowdsec::ListSource;
 use crate::gateway::Snapshot;
 use crate::record::LogSettings;
 use crate::record::Sinks;
@@ -30,6 +33,7 @@ pub(super) struct Preparation {
     pub(super) audit: AuditSettings,
     pub(super) outputs: Vec<OutputFile>,
     pub(super) notify: NotifySettings,
+    pub(super) followed: Vec<ListSource>,
     pub(super) parts: SnapshotParts,
     pub(super) log_settings: LogSettings,
 }
@@ -41,6 +45,7 @@ pub(super) struct PreparedParts {
     pub(super) streams: Option<Arc<dyn StreamAppender>>,
     pub(super) trail: AuditTrail,
     pub(super) channels: WebhookChannels,
+    pub(super) lists: Arc<ArcSwap<OpenLists>>,
     pub(super) log_settings: LogSettings,
 }
 
@@ -62,13 +67,15 @@ impl Preparation {
     }
 
     fn build(self, sinks: &Sinks, predecessor: Option<&mut Predecessor>) -> Result<PreparedParts, StartError> {
-        let Self { store, clock, audit, outputs, notify, parts, log_settings } = self;
+        let Self { store, clock, audit, outputs, notify, followed, parts, log_settings } = self;
         let store = Arc::new(store::build(&store, &clock, sinks.metrics(), predecessor));
         let streams = RedisStreams::of(&store);
         let trail = open_trail(sinks, &audit, streams.as_ref(), &outputs)?;
         let channels = sinks.event_bus().open_channels(&notify, &WebhookChannels::default(), sinks.metrics());
-        let snapshot = snapshot::build(parts, &log_settings, &channels, None, sinks);
-        Ok(PreparedParts { snapshot, store, streams, trail, channels, log_settings })
+        let lists = OpenLists::default().reopen(followed, &clock);
+        let snapshot = snapshot::build(parts, &log_settings, &channels, &lists, None, sinks);
+        let lists = Arc::new(ArcSwap::from_pointee(lists));
+        Ok(PreparedParts { snapshot, store, streams, trail, channels, lists, log_settings })
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) async fn run(live: Arc<ArcSwap<Snapshot>>, sinks: Sinks) {
         let now = clock::wall();
         sinks.metrics().history().read_counters(now);
         sinks.key_tables().finish_minutes(now);
-        let observed = observe(&live.load().policy, &sinks, now);
+        let observed = observe(&live.load(), &sinks, now);
         sinks.advisor().judge(&observed, now);
     }
 }

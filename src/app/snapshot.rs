@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::followed_lists::OpenLists;
 use crate::client::TrustedProxies;
 use crate::decision::Policy;
 use crate::gateway;
@@ -26,10 +27,11 @@ pub struct SnapshotParts {
 }
 
 /// Builds a snapshot. An upstream or a tracer that did not change is taken over from `previous`. To be called within a runtime.
-pub fn build(
+pub(super) fn build(
     parts: SnapshotParts,
     log: &LogSettings,
     channels: &WebhookChannels,
+    lists: &OpenLists,
     previous: Option<&Snapshot>,
     sinks: &Sinks,
 ) -> Snapshot {
@@ -40,7 +42,7 @@ pub fn build(
     let known = previous.and_then(|snapshot| snapshot.recorder.tracer());
     let tracer = sinks.span_exporters().open(tracing.as_ref(), known, sinks.metrics());
     let recorder = recorder.with_channels(&policy, channels).with_tracer(tracer);
-    Snapshot::new(policy, clients, upstreams, requests, recorder)
+    Snapshot::new(policy, clients, upstreams, requests, recorder, lists.addresses().collect())
 }
 
 fn server_names(upstream: &Upstream) -> ServerNames {

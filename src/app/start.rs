@@ -13,9 +13,10 @@ use super::App;
 use super::ProcessContext;
 use super::StartError;
 use super::admin_listener::AdminListener;
-use super::diagnostics::log_warnings;
 use super::event_sources::BanEvents;
+use super::followed_lists::FollowTasks;
 use super::gauges::gauge_reader;
+use super::known_warnings::KnownWarnings;
 use super::listeners::BoundListener;
 use super::listeners::Listeners;
 use super::live_snapshot::LiveSnapshot;
@@ -24,6 +25,7 @@ use super::prepare::PreparedParts;
 use super::record_ticks;
 use super::reload::loaded_config;
 use super::snapshot::SnapshotParts;
+use super::sockets::BoundSockets;
 use super::sockets::bind;
 use super::store;
 use super::takeover::InheritedState;
@@ -42,6 +44,8 @@ use crate::admin::ReloadRequest;
 use crate::clock;
 use crate::clock::Clock;
 use crate::config::Settings;
+use crate::fronts::Complaints;
+use crate::fronts::Fronts;
 use crate::gateway::Gateway;
 use crate::gateway::HeldRequests;
 use crate::gateway::Snapshot;
@@ -70,6 +74,7 @@ impl App {
             upstreams,
             policy,
             notify,
+            followed,
             audit,
             log: log_settings,
             connections,
@@ -80,7 +85,7 @@ impl App {
             warnings,
             shown,
         } = settings;
-        log_warnings(&warnings);
+        let warnings = KnownWarnings::of(warnings, clock::wall());
         let cores = workers::count();
         let InheritedState { sockets, predecessor, leaving } = inherited;
         let bound = BoundListener::prepare_all(listen, cores, sockets)?;
@@ -97,10 +102,11 @@ impl App {
             audit,
             outputs,
             notify,
+            followed,
             parts,
             log_settings,
         };
-        let PreparedParts { snapshot, store, streams, trail, channels, log_settings } =
+        let PreparedParts { snapshot, store, streams, trail, channels, lists, log_settings } =
             preparation.run(&sinks, predecessor).await?;
         let live = LiveSnapshot::new(snapshot);
         sinks.event_bus().set_trail(trail);
@@ -113,17 +119,17 @@ impl App {
         let connections = Connections::within_descriptors(getrlimit(Resource::Nofile).current, cores);
         let held_requests = HeldRequests::default();
 
-        let gauges = gauge_reader(&live, &store, &connections, &held_requests, &sinks);
+        let gauges = gauge_reader(&live, &store, &connections, &held_requests, &lists, &sinks);
         let token = bound_admin.as_ref().and_then(|(settings, _)| settings.token.clone());
-        let rules = AdminRules { token, on_failure: store_settings.on_failure };
-        let (reload_sender, reload_requests) = mpsc::channel(MAX_RELOAD_REQUESTS);
-        let config = loaded_config(shown, &files, &warnings);
-        let sources = admin_sources(&live, &store, &sinks, gauges, config, reload_sender);
-        let control = AdminState::new(sources, rules);
+        let (reloads, reload_requests) = mpsc::channel(MAX_RELOAD_REQUESTS);
+        let sources = admin_sources(&live, &store, &sinks, gauges, loaded_config(shown, &files, &warnings), reloads);
+        let control = AdminState::new(sources, AdminRules { token, on_failure: store_settings.on_failure });
         let gateway = CoreParts {
             live: live.shared(),
             store: Arc::clone(&store),
             held_requests,
+            complaints: Complaints::default(),
+            control: Arc::clone(&control),
             clock: clock.clone(),
             settings: Arc::clone(&connection_settings),
         };
@@ -142,6 +148,8 @@ impl App {
             store_task,
             sinks,
             channels,
+            lists,
+            follow_tasks: FollowTasks::default(),
             streams,
             log,
             log_settings,
@@ -158,12 +166,17 @@ impl App {
         if let Some(predecessor) = predecessor.take() {
             *leaving = Some(predecessor.take_counts(&app.store).await.map_err(StartError::Takeover)?);
         }
-        app.upstream_tasks.follow(&app.live.load().upstreams);
-        app.listeners.serve_all(bound, &app.workers, &app.connections);
-        app.control.set_listeners(app.addresses());
-        tell_other_gateways(&app.control);
-        app.admin = bound_admin.map(|(_, bound)| AdminListener::serve(bound, &app.control));
+        app.serve(bound, bound_admin.map(|(_, bound)| bound));
         Ok(app)
+    }
+
+    fn serve(&mut self, bound: Vec<BoundListener>, admin: Option<BoundSockets>) {
+        self.upstream_tasks.follow(&self.live.load().upstreams);
+        self.follow_tasks.follow(&self.lists.load());
+        self.listeners.serve_all(bound, &self.workers, &self.connections);
+        self.control.set_listeners(self.addresses(), self.listeners.name_expiries());
+        tokio::spawn(admin::tell_others(Arc::clone(&self.control)));
+        self.admin = admin.map(|bound| AdminListener::serve(bound, &self.control));
     }
 }
 
@@ -173,6 +186,8 @@ struct CoreParts {
     live: Arc<ArcSwap<Snapshot>>,
     store: Arc<AnyStore>,
     held_requests: HeldRequests,
+    complaints: Complaints,
+    control: Arc<AdminState>,
     clock: Clock,
     settings: Arc<ArcSwap<listen::Settings>>,
 }
@@ -180,21 +195,14 @@ struct CoreParts {
 impl CoreParts {
     fn worker(&self) -> Worker {
         let store = Arc::new(self.store.on_another_core());
-        Worker {
-            gateway: Gateway::new(Arc::clone(&self.live), store, self.held_requests.clone(), self.clock.clone()),
-            settings: Arc::clone(&self.settings),
-        }
+        let gateway = Gateway::new(Arc::clone(&self.live), store, self.held_requests.clone(), self.clock.clone());
+        let fronts = Fronts::new(gateway, self.complaints.clone(), Arc::clone(&self.control));
+        Worker { fronts, settings: Arc::clone(&self.settings) }
     }
 }
 
 /// How many operators may wait for a reload. Each waits at most a minute.
 const MAX_RELOAD_REQUESTS: usize = 64;
-
-/// Starts the tasks that write what the other gateways on the store are to know.
-fn tell_other_gateways(control: &Arc<AdminState>) {
-    tokio::spawn(admin::share(Arc::clone(control)));
-    tokio::spawn(admin::tell_others(Arc::clone(control)));
-}
 
 /// What the admin listener answers from.
 fn admin_sources(

@@ -12,6 +12,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::admin_listener::AdminListener;
+use super::followed_lists::FollowTasks;
+use super::followed_lists::OpenLists;
+use super::known_warnings::KnownWarnings;
 use super::listeners::Listeners;
 use super::live_snapshot::LiveSnapshot;
 use super::process_context::Load;
@@ -21,7 +24,6 @@ use super::workers::Workers;
 use crate::admin::AdminState;
 use crate::admin::ReloadRequest;
 use crate::clock::Clock;
-use crate::config::Warnings;
 use crate::files::WatchedFile;
 use crate::listen;
 use crate::listen::Connections;
@@ -50,6 +52,9 @@ pub struct App {
     pub(super) sinks: Sinks,
     /// The channels in force.
     pub(super) channels: WebhookChannels,
+    /// The lists in force that follow a source.
+    pub(super) lists: Arc<ArcSwap<OpenLists>>,
+    pub(super) follow_tasks: FollowTasks,
     /// The store's Redis as a place for the audit trail.
     pub(super) streams: Option<Arc<dyn StreamAppender>>,
     pub(super) log: Option<Arc<OperationalLog>>,
@@ -65,8 +70,7 @@ pub struct App {
     pub(super) upstream_tasks: UpstreamTasks,
     pub(super) load: Arc<Load>,
     pub(super) files: Vec<WatchedFile>,
-    /// The warnings that were logged last.
-    pub(super) warnings: Warnings,
+    pub(super) warnings: KnownWarnings,
 }
 
 impl App {

@@ -17,11 +17,10 @@ use tokio::sync::mpsc::WeakUnboundedSender;
 use tokio::sync::oneshot;
 
 use super::allocator_trim::trim_allocator;
-use crate::gateway::Gateway;
+use crate::fronts::Fronts;
 use crate::listen;
 use crate::listen::AcceptStop;
 use crate::listen::AcceptStopper;
-use crate::listen::Connections;
 use crate::listen::ListenerState;
 
 /// The threads that serve, with a channel to each.
@@ -30,10 +29,10 @@ pub struct Workers {
     threads: Vec<(UnboundedSender<Job>, JoinHandle<()>)>,
 }
 
-/// What one thread serves with. Its gateway has connections to the applications that no other thread uses.
+/// What one thread serves with. Its fronts have connections to the applications that no other thread uses.
 #[derive(Debug)]
 pub struct Worker {
-    pub gateway: Gateway,
+    pub fronts: Fronts,
     pub settings: Arc<ArcSwap<listen::Settings>>,
 }
 
@@ -41,7 +40,7 @@ pub struct Worker {
 #[derive(Debug)]
 enum Job {
     /// Accept connections from a socket until `stop`.
-    Serve { socket: TcpListener, listener: Arc<ListenerState>, connections: Connections, stop: AcceptStop },
+    Serve { socket: TcpListener, listener: Arc<ListenerState>, stop: AcceptStop },
     /// Answer, to show that the thread is not stuck.
     Ping(oneshot::Sender<()>),
 }
@@ -73,21 +72,19 @@ impl Workers {
         self.threads.len()
     }
 
-    /// Hands every socket to a thread, and every thread a socket; `connections` holds what they accept. There may be more
-    /// or fewer inherited sockets than threads.
+    /// Hands every socket to a thread, and every thread a socket. There may be more or fewer inherited sockets than threads.
     pub fn serve(
         &self,
         sockets: &[TcpListener],
         listener: &Arc<ListenerState>,
-        connections: &Connections,
         stopper: &AcceptStopper,
     ) -> io::Result<()> {
         let all = (0..sockets.len().max(self.threads.len())).zip(sockets.iter().cycle());
         for ((_, socket), (jobs, _)) in all.zip(self.threads.iter().cycle()) {
             let socket = socket.try_clone()?;
-            let (listener, connections, stop) = (Arc::clone(listener), connections.clone(), stopper.stop());
+            let (listener, stop) = (Arc::clone(listener), stopper.stop());
             // Fails only when that thread is gone. The kernel then gives its connections to the others.
-            drop(jobs.send(Job::Serve { socket, listener, connections, stop }));
+            drop(jobs.send(Job::Serve { socket, listener, stop }));
         }
         Ok(())
     }
@@ -128,18 +125,18 @@ impl WorkerProbe {
 
 fn work(runtime: Runtime, mut queue: UnboundedReceiver<Job>, worker: &dyn Fn() -> Worker) {
     runtime.block_on(async {
-        let Worker { gateway, settings } = worker();
+        let Worker { fronts, settings } = worker();
         tokio::spawn(trim_allocator());
         while let Some(job) = queue.recv().await {
             match job {
-                Job::Serve { socket, listener, connections, stop } => {
-                    let (settings, gateway) = (Arc::clone(&settings), gateway.clone());
-                    tokio::spawn(listen::serve(socket, listener, settings, gateway, connections, stop));
+                Job::Serve { socket, listener, stop } => {
+                    let (settings, fronts) = (Arc::clone(&settings), fronts.clone());
+                    tokio::spawn(listen::serve(socket, listener, settings, fronts, stop));
                 }
                 Job::Ping(answer) => drop(answer.send(())),
             }
         }
-        gateway.finish().await;
+        fronts.finish().await;
     });
     // The exit does not wait for a name look-up that hangs in the system.
     runtime.shutdown_background();

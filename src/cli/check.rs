@@ -14,8 +14,9 @@ Examples:
   portcullis check --deny-warnings && systemctl reload portcullis
   portcullis check --format json | jq -r '.[] | \"\\(.file):\\(.line): \\(.severity): \\(.message)\"'
 
-With --format json: a list of {file, line, column, severity, message, help}, empty when nothing is wrong; severity is error or warning.
-A configuration with warnings is used as it is, and the same warnings are logged at the start and on reload.")]
+With --format json: a list of {file, line, column, severity, message, help}, empty when nothing is wrong; severity is
+error or warning.
+A configuration with warnings is used as it is, and the same warnings are logged at the start, and on the reload that brings them.")]
 pub(super) struct Arguments {
     #[command(flatten)]
     config: ConfigFile,
@@ -30,7 +31,7 @@ pub(super) struct Arguments {
 pub(super) fn check(arguments: &Arguments) -> Exit {
     let file = &arguments.config.file;
     let (diagnostics, settings) = match config::load(file) {
-        Ok(settings) => (settings.warnings.found.clone(), Some(settings)),
+        Ok(settings) => (settings.warnings.clone(), Some(settings)),
         Err(mistakes) => (mistakes, None),
     };
     let is_good = settings.is_some() && (diagnostics.is_empty() || !arguments.deny_warnings);
@@ -49,7 +50,7 @@ pub(super) fn check(arguments: &Arguments) -> Exit {
 /// `2 routes, 3 limits, 1 upstream`
 fn summary(settings: &Settings) -> String {
     let counts = [
-        (settings.policy.routes.routes.len(), "route"),
+        (settings.policy.routes.all().len(), "route"),
         (settings.policy.limits.len(), "limit"),
         (settings.policy.lists.len(), "list"),
         (settings.upstreams.len(), "upstream"),

@@ -22,8 +22,8 @@ pub(super) struct Arguments {
     /// The address to accept requests on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// The address of the admin listener: health, metrics and the API [default: 127.0.0.1:9090, or a free port where that
-    /// is taken]
+    /// The address of the admin listener: health, metrics and the API [default: 127.0.0.1:9090, or a free port where
+    /// that is taken]
     #[arg(long, value_name = "ADDR")]
     admin: Option<SocketAddr>,
     /// Run the sample application alone on this address, for a gateway elsewhere

@@ -1,15 +1,19 @@
 //! `portcullis explain`: which client, lists, route, limits and keys a request would meet, and why.
 
+use std::fmt;
 use std::net::IpAddr;
 use std::net::Ipv4Addr;
 use std::net::SocketAddr;
 
 use anyhow::Context;
 use anyhow::anyhow;
+use anyhow::bail;
 use bytes::Bytes;
+use clap::ValueEnum;
 use http::HeaderValue;
 use http::Method;
 use http::Uri;
+use serde::Serialize;
 
 use super::arguments::ConfigFile;
 use super::arguments::Format;
@@ -18,13 +22,17 @@ use super::output;
 use crate::config;
 use crate::config::Settings;
 use crate::decision::explain;
+use crate::decision::explain::Asker;
 use crate::decision::explain::Explanation;
+use crate::gateway::admit::body::may_have_body;
 use crate::gateway::admit::framing;
 use crate::gateway::admit::strip::strip;
 use crate::gateway::forward::significant_headers::SignificantHeaders;
 use crate::head;
 use crate::head::FieldName;
 use crate::head::KnownName;
+use crate::key::Descriptor;
+use crate::key::DescriptorEntry;
 use crate::request::BodyFields;
 use crate::request::RequestHead;
 
@@ -33,7 +41,13 @@ use crate::request::RequestHead;
 Examples:
   portcullis explain -X POST -d 'username=alice&password=x' http://example.com/login
   portcullis explain --from 198.51.100.7 /admin/users
-  portcullis explain --from 10.0.0.5 -H 'X-Forwarded-For: 203.0.113.9' http://example.com/")]
+  portcullis explain --from 10.0.0.5 -H 'X-Forwarded-For: 203.0.113.9' http://example.com/
+  portcullis explain --as forward-auth -X POST http://example.com/login
+  portcullis explain --as rls edge remote_address=198.51.100.7 path=/login
+
+--as forward-auth: the request that a proxy describes before it forwards it. --from is the client that the proxy names.
+--as rls: a descriptor that Envoy's rate limit filter asks about, with its domain and entries instead of a URL; an entry
+without `=` has no value.")]
 pub(super) struct Arguments {
     #[command(flatten)]
     config: ConfigFile,
@@ -52,9 +66,26 @@ pub(super) struct Arguments {
     /// The output format
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
-    /// The URL of the request, or its path
+    /// Who asks: the client itself, or a proxy by forward auth or by the rate limit service
+    #[arg(long = "as", value_enum, value_name = "ASKER", default_value_t = AskedAs::Client)]
+    asked_as: AskedAs,
+    /// The URL of the request, or its path; with `--as rls` the domain
     #[arg(value_name = "URL")]
     url: String,
+    /// With `--as rls`: the entries of the descriptor
+    #[arg(value_name = "KEY=VALUE")]
+    entries: Vec<String>,
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+enum AskedAs {
+    /// The client, whose request the gateway forwards
+    Client,
+    /// A proxy, by forward auth
+    ForwardAuth,
+    /// Envoy, by the rate limit service
+    Rls,
 }
 
 pub(super) fn explain(arguments: &Arguments) -> anyhow::Result<Exit> {
@@ -65,12 +96,38 @@ pub(super) fn explain(arguments: &Arguments) -> anyhow::Result<Exit> {
             return Ok(Exit::Wrong);
         }
     };
-    let explanation = explain_request(&settings, arguments)?;
-    match arguments.format {
-        Format::Human => output::print(explanation.to_string().trim_end()),
-        Format::Json => output::print_json(&explanation),
+    match arguments.asked_as {
+        AskedAs::Rls => {
+            let descriptor = descriptor(arguments)?;
+            print(&explain::explain_descriptor(&settings.policy, &arguments.url, &descriptor), arguments.format);
+        }
+        AskedAs::Client | AskedAs::ForwardAuth => {
+            if let Some(entry) = arguments.entries.first() {
+                bail!("`{entry}` is an entry of a descriptor: add `--as rls`, and the domain in the place of the URL");
+            }
+            print(&explain_request(&settings, arguments)?, arguments.format);
+        }
     }
     Ok(Exit::Done)
+}
+
+fn print(explanation: &(impl fmt::Display + Serialize), format: Format) {
+    match format {
+        Format::Human => output::print(explanation.to_string().trim_end()),
+        Format::Json => output::print_json(explanation),
+    }
+}
+
+/// The descriptor of the command line. What describes a request has no place beside it.
+fn descriptor(arguments: &Arguments) -> anyhow::Result<Descriptor> {
+    if arguments.method.is_some() || arguments.body.is_some() || !arguments.headers.is_empty() {
+        bail!("with `--as rls` there is no request: write the entries of the descriptor, such as `user=alice`");
+    }
+    let entry = |text: &String| {
+        let (name, value) = text.split_once('=').unwrap_or((text, ""));
+        DescriptorEntry { name: name.to_owned(), value: value.to_owned() }
+    };
+    Ok(Descriptor { entries: arguments.entries.iter().map(entry).collect() })
 }
 
 /// Takes the request through the steps of the gateway, up to the store.
@@ -80,12 +137,14 @@ fn explain_request(settings: &Settings, arguments: &Arguments) -> anyhow::Result
     framing::check(&mut head, local_address).map_err(|bad_request| {
         anyhow!("the gateway answers {} to this request: {bad_request}", bad_request.status())
     })?;
+    let asker = if arguments.asked_as == AskedAs::ForwardAuth { Asker::ForwardAuth } else { Asker::Client };
     let identity = settings.clients.identify(arguments.from, &head.fields);
     let significant_headers = SignificantHeaders::new(&settings.policy, &settings.clients);
     strip(&mut head.fields, &significant_headers, settings.policy.challenges());
     let bound = settings.requests.inspect_body;
+    let hides_body = asker == Asker::ForwardAuth && may_have_body(head.method.as_str(), |name| head.fields.has(name));
     let fields = match &arguments.body {
-        None => BodyFields::none(),
+        None => BodyFields::read(&head.fields, &Bytes::new(), !hides_body, bound),
         Some(body) => {
             let seen = Bytes::copy_from_slice(&body.as_bytes()[..body.len().min(bound)]);
             BodyFields::read(&head.fields, &seen, seen.len() == body.len(), bound)
@@ -93,10 +152,13 @@ fn explain_request(settings: &Settings, arguments: &Arguments) -> anyhow::Result
     };
     let head = RequestHead::read(&head, identity.client);
     let upstreams = &settings.upstreams;
-    let mut explanation =
-        explain::explain(&settings.policy, &head, &fields, |id| upstreams[usize::from(id.0)].name.to_string());
+    let mut explanation = explain::explain(&settings.policy, &head, &fields, asker, |id| {
+        upstreams.get(usize::from(id.0)).map_or("none".to_owned(), |upstream| upstream.name.to_string())
+    });
     // The gateway waits only for a body that is there.
+    let wants_body = explanation.reads_body;
     explanation.reads_body &= arguments.body.as_ref().is_some_and(|body| !body.is_empty());
+    explanation.misses_body = wants_body && arguments.body.is_none() && hides_body;
     Ok(explanation)
 }
 

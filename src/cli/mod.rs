@@ -3,6 +3,7 @@
 mod arguments;
 mod check;
 mod completions;
+mod convert;
 mod demo;
 mod exit;
 mod explain;

@@ -8,6 +8,7 @@ use clap::Subcommand;
 
 use super::check;
 use super::completions;
+use super::convert;
 use super::demo;
 use super::exit::Exit;
 use super::explain;
@@ -52,8 +53,11 @@ enum Command {
     Explain(explain::Arguments),
     /// Print what a configuration would have done to the traffic in access logs, at the times of the log
     Replay(replay::Arguments),
-    /// Print limits that the traffic in access logs would have lived with: a whole configuration, each limit with its reason
+    /// Print limits that the traffic in access logs would have lived with: a whole configuration, each limit with its
+    /// reason
     Suggest(suggest::Arguments),
+    /// Print the configuration that does what another program's did
+    Convert(convert::Arguments),
     /// Print the JSON Schema of the configuration, for editors
     Schema,
     /// Ask a running gateway whether it is healthy
@@ -93,6 +97,7 @@ pub fn main() -> ExitCode {
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Replay(arguments) => replay::replay(&arguments),
         Command::Suggest(arguments) => suggest::suggest(&arguments),
+        Command::Convert(arguments) => convert::convert(&arguments),
         Command::Schema => Ok(schema::schema()),
         Command::Health(arguments) => remote::health::health(&arguments),
         Command::Limits(arguments) => remote::limits::limits(&arguments),

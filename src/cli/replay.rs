@@ -21,11 +21,12 @@ Examples:
   journalctl -u haproxy -o cat | portcullis replay --log-format haproxy -
   portcullis replay --format json access.log | jq '.limits[] | {name, count, worst_minute}'
 
-Requests are decided in the order in which they began, over all files, at the times of the log, with counts in memory that begin
-empty. The client is the address that the log names: trusted_proxies and forwarding headers are not looked at, because a
-proxy that logs has found its client already. What a log does not hold, such as form fields, is said, and the limits that need it
-are left out. Headers, outcomes and concurrency are replayed where the log holds headers, statuses and durations. A request that was
-denied by portcullis has no answer of the application: where it passes now, it keeps its slot like one that was not answered.
+Requests are decided in the order in which they began, over all files, at the times of the log, with counts in memory
+that begin empty. The client is the address that the log names: trusted_proxies and forwarding headers are not looked
+at, because a proxy that logs has found its client already. What a log does not hold, such as form fields, is said,
+and the limits that need it are left out. Headers, outcomes and concurrency are replayed where the log holds headers,
+statuses and durations. A request that was denied by portcullis has no answer of the application: where it passes now,
+it keeps its slot like one that was not answered.
 HAProxy logs no time zone: its times are read as UTC.
 
 Exit codes: 0 done, 1 a file could not be read or no line was understood.")]

@@ -35,8 +35,8 @@ Examples:
   portcullis run -c /etc/portcullis/portcullis.yaml --takeover
 
 SIGHUP reloads the configuration, as does a change of any file it names. SIGTERM and SIGINT wait for
-`server.timeouts.lame_duck`, finish the requests under way and end the gateway; a second one ends it at once. SIGUSR2 starts
-this command line again with --takeover: a new version of the program takes over without one refused or reset
+`server.timeouts.lame_duck`, finish the requests under way and end the gateway; a second one ends it at once. SIGUSR2
+starts this command line again with --takeover: a new version of the program takes over without one refused or reset
 connection. Requests are logged to stdout, everything else to stderr.")]
 pub(super) struct Arguments {
     /// The configuration; `-` is standard input, which is read once: paths are then relative to the current folder, and
@@ -55,8 +55,8 @@ pub(super) struct Arguments {
     /// A limit, without a file: methods, if not all, then a path, a key and a rate; may be given several times
     #[arg(long = "limit", value_name = "LIMIT", requires = "upstream")]
     limits: Vec<String>,
-    /// Take the listening sockets over from the running gateway of the same configuration, which then drains. If anything
-    /// is wrong, that gateway goes on. If none is running, this one starts
+    /// Take the listening sockets over from the running gateway of the same configuration, which then drains. If
+    /// anything is wrong, that gateway goes on. If none is running, this one starts
     #[arg(long)]
     takeover: bool,
 }

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use std::net::SocketAddr;
 use std::thread;
 
+use axum::Json;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::DefaultBodyLimit;
@@ -16,6 +17,7 @@ use http::Method;
 use http::StatusCode;
 use http::Uri;
 use http::header::LOCATION;
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::runtime;
 use tokio::signal::unix::SignalKind;
@@ -56,7 +58,8 @@ async fn answer(method: Method, target: Uri, body: Result<Bytes, BytesRejection>
         (Method::GET | Method::HEAD, "") => page(StatusCode::OK, HOME),
         (Method::GET | Method::HEAD, "/login") => page(StatusCode::OK, &login_form("")),
         (Method::GET | Method::HEAD, "/account") => page(StatusCode::OK, ACCOUNT),
-        (Method::GET | Method::HEAD, "/healthz") => page(StatusCode::OK, "ok"),
+        // As a gateway answers, so that `portcullis health` asks both.
+        (Method::GET | Method::HEAD, "/healthz") => Json(json!({"status": "ok"})).into_response(),
         (Method::POST, path) if path.trim_matches('/').to_ascii_lowercase().starts_with("login") => log_in(body),
         _ => page(StatusCode::NOT_FOUND, "<h1>Nothing here</h1><p><a href=\"/\">Home</a></p>"),
     }

@@ -12,11 +12,11 @@ Examples:
   portcullis suggest /var/log/nginx/access.log* > portcullis.yaml
   portcullis check -c portcullis.yaml && portcullis replay -c portcullis.yaml /var/log/nginx/access.log*
 
-The output is a whole configuration that passes `check`. Its upstream is a placeholder: replace it. Paths that differ in a number or
-another identifier become one route, such as /users/{id}. The most frequent routes and those that look like a login, by their name
-or by how many requests were answered with 401 or 403, get limits by client. Each rate has headroom above what 99 of 100 clients
-did in their busiest minute and hour. Comments give the figures, and name the clients that would have been denied: if there was an
-attack in the log, they are the attackers.
+The output is a whole configuration that passes `check`. Its upstream is a placeholder: replace it. Paths that differ
+in a number or another identifier become one route, such as /users/{id}. The most frequent routes and those that look
+like a login, by their name or by how many requests were answered with 401 or 403, get limits by client. Each rate has
+headroom above what 99 of 100 clients did in their busiest minute and hour. Comments give the figures, and name the
+clients that would have been denied: if there was an attack in the log, they are the attackers.
 
 Exit codes: 0 done, 1 a file could not be read or no line was understood.")]
 pub(super) struct Arguments {

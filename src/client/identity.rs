@@ -3,17 +3,17 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use ipnet::Ipv4Net;
 
 use super::ClientIp;
 use super::ForwardingHeader;
+use super::Networks;
 use crate::head::FieldName;
 use crate::head::Fields;
 
 /// The peers whose forwarding header is trusted, and which header that is.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TrustedProxies {
-    networks: Vec<IpNet>,
+    networks: Networks,
     header: ForwardingHeader,
 }
 
@@ -31,11 +31,11 @@ pub struct Identity {
 impl TrustedProxies {
     /// Networks of IPv4-mapped addresses become IPv4 networks.
     pub fn new(networks: Vec<IpNet>, header: ForwardingHeader) -> Self {
-        Self { networks: networks.into_iter().map(folded).collect(), header }
+        Self { networks: Networks::new(networks), header }
     }
 
     pub fn trusts(&self, address: ClientIp) -> bool {
-        self.networks.iter().any(|network| network.contains(&address.address()))
+        self.networks.contains(address)
     }
 
     /// The configured header for one address, if it is of that kind.
@@ -53,30 +53,47 @@ impl TrustedProxies {
     pub fn identify(&self, peer: IpAddr, fields: &Fields) -> Identity {
         let peer = ClientIp::new(peer);
         let peer_is_trusted = self.trusts(peer);
-        let mut client = peer;
-        if peer_is_trusted {
-            for entry in self.header.entries_from_the_right(fields).take(MAX_HOPS) {
-                let Some(address) = entry else { break };
-                client = ClientIp::new(address);
-                if !self.trusts(client) {
-                    break;
-                }
-            }
-        }
+        let client = if peer_is_trusted { walk(&self.header, peer, fields, |hop| self.trusts(hop)) } else { peer };
         Identity { peer, peer_is_trusted, client }
+    }
+
+    /// Who sent the request that `asker` describes with these fields. `asker` is one of `askers`, which are trusted like
+    /// proxies in front of this one: each writes the client of its own connection into `X-Forwarded-For`.
+    pub fn identify_asked(&self, asker: IpAddr, askers: &Networks, fields: &Fields) -> Identity {
+        let peer = ClientIp::new(asker);
+        let is_proxy = |hop| askers.contains(hop) || self.trusts(hop);
+        let client = walk(&ForwardingHeader::XForwardedFor, peer, fields, is_proxy);
+        Identity { peer, peer_is_trusted: true, client }
+    }
+
+    /// Who sent the request that `asker` shows with these fields. `source` is the other end of the asker's own connection, as
+    /// far as it says so; else it is the last entry of `X-Forwarded-For`, which the asker has written. Behind a trusted proxy,
+    /// or behind the asker itself, it is not the client yet. `None`: nothing tells the client.
+    pub fn identify_shown(&self, asker: IpAddr, source: Option<IpAddr>, fields: &Fields) -> Option<Identity> {
+        let peer = ClientIp::new(asker);
+        let forwarded_for = &ForwardingHeader::XForwardedFor;
+        let source = match source {
+            Some(source) => ClientIp::new(source),
+            None => ClientIp::new(forwarded_for.entries_from_the_right(fields).next()??),
+        };
+        let header = if self.trusts(source) { &self.header } else { forwarded_for };
+        let is_proxy = |hop| hop == peer || self.trusts(hop);
+        let client = if is_proxy(source) { walk(header, source, fields, is_proxy) } else { source };
+        Some(Identity { peer, peer_is_trusted: true, client })
     }
 }
 
-fn folded(network: IpNet) -> IpNet {
-    let network = network.trunc();
-    if let IpNet::V6(v6) = network
-        && let Some(prefix) = v6.prefix_len().checked_sub(96)
-        && let Some(address) = v6.addr().to_ipv4_mapped()
-        && let Ok(v4) = Ipv4Net::new(address, prefix)
-    {
-        return v4.into();
+/// The address behind the last proxy on the way from `peer`, which is one itself.
+fn walk(header: &ForwardingHeader, peer: ClientIp, fields: &Fields, is_proxy: impl Fn(ClientIp) -> bool) -> ClientIp {
+    let mut client = peer;
+    for entry in header.entries_from_the_right(fields).take(MAX_HOPS) {
+        let Some(address) = entry else { break };
+        client = ClientIp::new(address);
+        if !is_proxy(client) {
+            break;
+        }
     }
-    network
+    client
 }
 
 /// No request passes more proxies than this.

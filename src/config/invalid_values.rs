@@ -1,6 +1,7 @@
 //! Turns the parse errors of the core into a message and a help text. Most errors name the correction at their end.
 
 use super::raw::InvalidValue;
+use crate::crowdsec::InvalidLapiUrl;
 use crate::glob::Glob;
 use crate::limit::InvalidRate;
 use crate::limit::InvalidRule;
@@ -149,6 +150,17 @@ impl From<InvalidWebhook> for InvalidValue {
         let help = match error {
             InvalidWebhook::NotHttp => "write one such as `https://hooks.example.com/...`, with the secret in its path",
             InvalidWebhook::Credentials => "remove what stands before the `@`",
+        };
+        Self::with(error.to_string(), help)
+    }
+}
+
+impl From<InvalidLapiUrl> for InvalidValue {
+    fn from(error: InvalidLapiUrl) -> Self {
+        let help = match error {
+            InvalidLapiUrl::NotHttp => "write where CrowdSec's Local API listens: `http://127.0.0.1:8080`",
+            InvalidLapiUrl::Credentials => "remove it; the key or the password stands in a file of its own",
+            InvalidLapiUrl::Query => "remove it",
         };
         Self::with(error.to_string(), help)
     }

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use super::diagnostic::Diagnostic;
 use super::diagnostic::Severity;
-use super::secret;
 use super::source::Source;
 use super::source::SourceRange;
+use crate::secret;
 
 /// Every mistake found so far, and the sources that they point into.
 #[derive(Debug, Default)]
@@ -84,11 +84,6 @@ impl Mistakes {
         warnings.sort();
         warnings.dedup();
         warnings
-    }
-
-    /// The text of every source.
-    pub fn texts(&self) -> impl Iterator<Item = &str> {
-        self.sources.iter().map(Source::text)
     }
 
     /// How many were found so far.

@@ -14,7 +14,6 @@ pub mod mistakes;
 pub mod raw;
 mod render;
 pub mod schema;
-mod secret;
 mod settings;
 mod shown;
 pub mod source;
@@ -31,7 +30,6 @@ pub use self::render::render;
 pub use self::schema::schema;
 pub use self::settings::OutputFile;
 pub use self::settings::Settings;
-pub use self::settings::Warnings;
 pub use self::shown::ShownConfig;
 
 #[cfg(test)]

@@ -1,8 +1,5 @@
 //! A configuration without errors, as the rest of the crate uses it.
 
-use std::hash::DefaultHasher;
-use std::hash::Hash;
-use std::hash::Hasher;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -10,6 +7,7 @@ use super::diagnostic::Diagnostic;
 use super::shown::ShownConfig;
 use crate::admin::AdminSettings;
 use crate::client::TrustedProxies;
+use crate::crowdsec::ListSource;
 use crate::decision::Policy;
 use crate::files::WatchedFile;
 use crate::gateway;
@@ -32,6 +30,8 @@ pub struct Settings {
     pub upstreams: Vec<upstream::Settings>,
     pub policy: Policy,
     pub notify: NotifySettings,
+    /// The lists that follow a source, by their number.
+    pub followed: Vec<ListSource>,
     pub audit: AuditSettings,
     pub log: LogSettings,
     pub connections: listen::Settings,
@@ -42,25 +42,9 @@ pub struct Settings {
     pub files: Vec<WatchedFile>,
     /// Every file that is to be written, with the place that names it.
     pub outputs: Vec<OutputFile>,
-    pub warnings: Warnings,
+    pub warnings: Vec<Diagnostic>,
     /// What was read, for operators.
     pub shown: ShownConfig,
-}
-
-/// The warnings of a configuration. They are logged once for each text that has them.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Warnings {
-    /// A hash of the text.
-    text: u64,
-    pub found: Vec<Diagnostic>,
-}
-
-impl Warnings {
-    pub(super) fn new<'t>(found: Vec<Diagnostic>, texts: impl Iterator<Item = &'t str>) -> Self {
-        let mut hasher = DefaultHasher::new();
-        texts.for_each(|text| text.hash(&mut hasher));
-        Self { text: hasher.finish(), found }
-    }
 }
 
 /// A file that is to be written. Whether that is possible shows when it is opened.

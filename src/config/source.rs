@@ -35,10 +35,6 @@ impl Source {
         &self.name
     }
 
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
     /// A line without its end; `number` counts from 1.
     pub fn line(&self, number: usize) -> Option<&str> {
         let start = *self.line_starts.get(number.checked_sub(1)?)?;

@@ -36,7 +36,7 @@ fn the_smallest_useful_file_has_every_default() {
     assert_eq!(settings.requests.inspect_body, 65_536);
     assert_eq!(settings.connections.max_header_bytes, 65_536);
     assert_eq!((settings.connections.body_rate, settings.requests.body_rate), (100, 100));
-    assert_eq!(settings.policy.routes.routes[0].name.as_ref(), "POST /login");
+    assert_eq!(settings.policy.routes.all()[0].name.as_ref(), "POST /login");
     assert_eq!(settings.policy.limits[0].name.as_ref(), "post-login-1");
     assert_eq!(settings.files, [WatchedFile::unseen(Path::new("portcullis.yaml"))]);
 }

@@ -45,6 +45,8 @@ pub struct Charge<'p> {
     pub items: Items,
     /// The limit does not hold for known clients.
     pub unless_known: bool,
+    /// It is decided like any other and never charged: the call costs nothing.
+    pub is_free: bool,
 }
 
 /// Different values, hashed with the secret of the store.
@@ -137,7 +139,7 @@ impl Charge<'_> {
 
     /// Whether it is charged when the request is denied. A denied request takes no concurrency slot.
     pub fn is_attempt(&self) -> bool {
-        self.count == Count::Attempts && !self.is_slot()
+        self.count == Count::Attempts && !self.is_slot() && !self.is_free
     }
 
     /// Whether it is a reservation until the outcome is known.
@@ -148,7 +150,8 @@ impl Charge<'_> {
     /// Whether it is charged when the request passes. A limit that delays may have no room then: no concurrency slot is
     /// taken beyond the bound, and a limit that counts by outcome is charged when the outcome is known.
     pub fn is_charged_with(&self, has_room: bool) -> bool {
-        has_room || self.force != Force::Delay || !(self.is_slot() || self.waits_for_outcome())
+        let needs_room = self.force == Force::Delay && (self.is_slot() || self.waits_for_outcome());
+        !self.is_free && (has_room || !needs_room)
     }
 
     /// Whether it is charged with a concurrency slot.

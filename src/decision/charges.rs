@@ -1,5 +1,7 @@
 //! What each limit of a plan charges.
 
+use std::time::Duration;
+
 use smallvec::SmallVec;
 
 use super::Batch;
@@ -9,6 +11,7 @@ use super::batch::Force;
 use super::batch::Items;
 use crate::key::ExtractedKey;
 use crate::key::ExtractedKeys;
+use crate::key::KeyHash;
 use crate::key::KeyHasher;
 use crate::key::Source;
 use crate::key::TooManyValues;
@@ -28,6 +31,17 @@ pub(super) struct PlannedCharges<'p> {
     /// Charges name them by their position.
     pub(super) limits: SmallVec<[PlannedLimit; 4]>,
     pub(super) batch: Batch<'p>,
+    /// The longest ban of the keys of each limit, for the few requests that have a banned key.
+    bans: Vec<PlannedBan>,
+}
+
+/// A ban that began before the request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PlannedBan {
+    /// The position of the limit in the plan.
+    limit: u16,
+    pub(super) left: Duration,
+    pub(super) key: KeyHash,
 }
 
 /// A limit that holds for a request.
@@ -107,6 +121,7 @@ impl<'p> PlannedCharges<'p> {
                 on_failure: limit.on_failure,
                 items: if items.is_empty() { Items::new() } else { items.clone() },
                 unless_known: limit.unless_known,
+                is_free: false,
             });
         }
         Ok(())
@@ -117,10 +132,44 @@ impl<'p> PlannedCharges<'p> {
         self.limits.iter().any(|planned| planned.outright && !policy.limit(planned.limit).shadow)
     }
 
+    /// Denies banned keys. `left` says for how long a key is still banned.
+    pub(super) fn apply_bans(&mut self, left: impl Fn(KeyHash) -> Option<Duration>) {
+        for charge in &self.batch.charges {
+            if let Some(left) = ban_left(charge, &left) {
+                self.bans.push(PlannedBan { limit: charge.limit, left, key: charge.key });
+            }
+        }
+        if !self.bans.is_empty() {
+            self.keep_charges_of_denied();
+        }
+    }
+
+    /// The longest ban of the keys of the limit at this position.
+    pub(super) fn ban_of(&self, number: usize) -> Option<PlannedBan> {
+        let bans = self.bans.iter().filter(|ban| usize::from(ban.limit) == number);
+        bans.max_by_key(|ban| (ban.left, ban.key)).copied()
+    }
+
+    /// For how long this key is still banned.
+    pub(super) fn ban_left(&self, key: KeyHash) -> Option<Duration> {
+        self.bans.iter().find(|ban| ban.key == key).map(|ban| ban.left)
+    }
+
+    /// The keys that the store is asked about, and the limit of each.
+    pub(super) fn counted_keys(&self) -> impl Iterator<Item = (LimitId, KeyHash)> {
+        let limit = |number: u16| self.limits[usize::from(number)].limit;
+        self.batch.charges.iter().map(move |charge| (limit(charge.limit), charge.key))
+    }
+
     /// Keeps only the charges of a denied request: attempts, and those of shadow limits.
     pub(super) fn keep_charges_of_denied(&mut self) {
         self.batch.charges.retain(|charge| charge.force == Force::Shadow || charge.count == Count::Attempts);
     }
+}
+
+/// For how long the key of a charge is still banned. A shadow limit never bans.
+pub(super) fn ban_left(charge: &Charge<'_>, left: impl Fn(KeyHash) -> Option<Duration>) -> Option<Duration> {
+    if charge.force == Force::Shadow { None } else { left(charge.key) }
 }
 
 /// The different values that a limit counts.

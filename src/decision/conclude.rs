@@ -13,8 +13,10 @@ use super::NewBan;
 use super::Pass;
 use super::PendingOutcome;
 use super::Plan;
+use super::Policy;
 use super::Verdict;
 use super::batch::Force;
+use super::charges::PlannedCharges;
 use super::charges::PlannedLimit;
 use super::ruling::LimitRuling;
 use super::ruling::RetryWait;
@@ -24,6 +26,7 @@ use crate::limit::Action;
 use crate::limit::Detail;
 use crate::limit::LimitId;
 use crate::pool::Pooled;
+use crate::route::RouteId;
 
 /// What the rulings of all limits come to.
 #[derive(Default)]
@@ -39,98 +42,13 @@ struct Rulings<'p, 'v> {
     report: LimitReports,
 }
 
-impl<'p> Plan<'p, '_> {
+impl Plan<'_, '_> {
     /// `verdicts` answer the batch of the plan, in its order.
     pub fn conclude(&self, verdicts: &[Verdict]) -> Decision {
-        let policy = self.entry.policy;
-        let route = self.route().map(|route| policy.routes.get(route));
         if let Some(cause) = &self.denied_for {
             return Decision::Deny(Pooled::new(Denial::bare(self.route(), cause.clone())));
         }
-        let rulings = self.rulings(verdicts);
-        let slots = self.slots(verdicts, &rulings);
-        let Some(decisive) = rulings.decisive else {
-            return Decision::Pass(Pass {
-                route: self.route(),
-                upstream: route.map_or(policy.upstream, |route| route.upstream),
-                delay: rulings.delay.map(|(ruling, span)| (ruling.id, span)),
-                delayed_key: rulings.delay.and_then(|(ruling, _)| ruling.key),
-                slots,
-                pending: self.pending(verdicts, true),
-                met: if rulings.delay.is_some() { self.met(verdicts) } else { Vec::new() },
-                report: rulings.report,
-            });
-        };
-        Decision::Deny(Pooled::new(Denial {
-            route: self.route(),
-            cause: DenialCause::Limited { limits: rulings.denying, retry_after: rulings.retry_after },
-            limit: Some(decisive.id),
-            key: decisive.key,
-            wait: decisive.wait().and_then(RetryWait::span),
-            penalty: decisive.penalty(),
-            new_bans: self.new_bans(verdicts),
-            is_suspect: false,
-            slots,
-            pending: self.pending(verdicts, false),
-            met: self.met(verdicts),
-            report: rulings.report,
-        }))
-    }
-
-    /// How all limits of the plan decided.
-    fn rulings<'v>(&self, verdicts: &'v [Verdict]) -> Rulings<'p, 'v> {
-        let mut rulings = Rulings::default();
-        let mut next = 0;
-        for number in 0..self.charges.limits.len() {
-            if let Some(ruling) = LimitRuling::of(self, number, verdicts, &mut next) {
-                rulings.add(&ruling);
-            }
-        }
-        rulings
-    }
-
-    /// What each limit made of the request. Requests that pass at once need it not.
-    fn met(&self, verdicts: &[Verdict]) -> Vec<MetLimit> {
-        let mut next = 0;
-        let rulings =
-            (0..self.charges.limits.len()).filter_map(|number| LimitRuling::of(self, number, verdicts, &mut next));
-        rulings.map(|ruling| ruling.met()).collect()
-    }
-
-    /// Every key that a limit with `ban` denies and that was not banned before.
-    fn new_bans(&self, verdicts: &[Verdict]) -> SmallVec<[NewBan; 1]> {
-        let denied = self.batch().charges.iter().zip(verdicts).filter(|(_, verdict)| !verdict.passes());
-        let new_bans = denied.filter_map(|(charge, _)| {
-            let number = usize::from(charge.limit);
-            let limit = self.charges.limits[number].limit;
-            let bans = matches!(self.entry.policy.limit(limit).then.action, Action::Ban(_));
-            let begins = bans && charge.force == Force::Binding && self.ban_of(number).is_none();
-            begins.then_some(NewBan { limit, key: charge.key })
-        });
-        new_bans.collect()
-    }
-
-    /// The concurrency slots that the store has taken for this request.
-    fn slots(&self, verdicts: &[Verdict], rulings: &Rulings<'_, '_>) -> SmallVec<[KeyHash; 2]> {
-        let passes = rulings.decisive.is_none();
-        let mut slots = SmallVec::new();
-        for (charge, verdict) in self.batch().charges.iter().zip(verdicts) {
-            if !charge.is_slot() || verdict.is_exempt {
-                continue;
-            }
-            let is_taken = match charge.force {
-                Force::Binding => passes,
-                Force::Delay => passes && verdict.passes(),
-                Force::Shadow => {
-                    let limit = self.charges.limits[usize::from(charge.limit)].limit;
-                    rulings.report.limits.iter().any(|report| report.limit == limit && !report.denied)
-                }
-            };
-            if is_taken {
-                slots.push(charge.key);
-            }
-        }
-        slots
+        self.charges.conclude(self.entry.policy, self.route(), verdicts, |passes| self.pending(verdicts, passes))
     }
 
     /// What the outcome will settle. A denied request has only charges of shadow limits to settle.
@@ -160,10 +78,107 @@ impl<'p> Plan<'p, '_> {
     }
 }
 
+impl PlannedCharges<'_> {
+    /// `verdicts` answer the batch, in its order. `pending` is what the outcome will settle where the request passes, or
+    /// does not.
+    pub(super) fn conclude(
+        &self,
+        policy: &Policy,
+        route: Option<RouteId>,
+        verdicts: &[Verdict],
+        pending: impl FnOnce(bool) -> Option<Box<PendingOutcome>>,
+    ) -> Decision {
+        let rulings = self.rulings(policy, verdicts);
+        let slots = self.slots(verdicts, &rulings);
+        let Some(decisive) = rulings.decisive else {
+            return Decision::Pass(Pass {
+                route,
+                upstream: route.map_or(policy.upstream, |route| policy.routes.get(route).upstream),
+                delay: rulings.delay.map(|(ruling, span)| (ruling.id, span)),
+                delayed_key: rulings.delay.and_then(|(ruling, _)| ruling.key),
+                slots,
+                pending: pending(true),
+                met: if rulings.delay.is_some() { self.met(policy, verdicts).collect() } else { Vec::new() },
+                report: rulings.report,
+            });
+        };
+        Decision::Deny(Pooled::new(Denial {
+            route,
+            cause: DenialCause::Limited { limits: rulings.denying, retry_after: rulings.retry_after },
+            limit: Some(decisive.id),
+            key: decisive.key,
+            wait: decisive.wait().and_then(RetryWait::span),
+            penalty: decisive.penalty(),
+            new_bans: self.new_bans(policy, verdicts),
+            is_suspect: false,
+            slots,
+            pending: pending(false),
+            met: self.met(policy, verdicts).collect(),
+            report: rulings.report,
+        }))
+    }
+
+    /// How all limits of the plan decided.
+    fn rulings<'p, 'v>(&self, policy: &'p Policy, verdicts: &'v [Verdict]) -> Rulings<'p, 'v> {
+        let mut rulings = Rulings::default();
+        let mut next = 0;
+        for number in 0..self.limits.len() {
+            if let Some(ruling) = LimitRuling::of(policy, self, number, verdicts, &mut next) {
+                rulings.add(&ruling);
+            }
+        }
+        rulings
+    }
+
+    /// What each limit made of the request. Requests that pass at once need it not.
+    fn met(&self, policy: &Policy, verdicts: &[Verdict]) -> impl Iterator<Item = MetLimit> {
+        let mut next = 0;
+        let rulings =
+            (0..self.limits.len()).filter_map(move |number| LimitRuling::of(policy, self, number, verdicts, &mut next));
+        rulings.map(|ruling| ruling.met())
+    }
+
+    /// Every key that a limit with `ban` denies and that was not banned before.
+    fn new_bans(&self, policy: &Policy, verdicts: &[Verdict]) -> SmallVec<[NewBan; 1]> {
+        let denied = self.batch.charges.iter().zip(verdicts).filter(|(_, verdict)| !verdict.passes());
+        let new_bans = denied.filter_map(|(charge, _)| {
+            let number = usize::from(charge.limit);
+            let limit = self.limits[number].limit;
+            let bans = matches!(policy.limit(limit).then.action, Action::Ban(_));
+            let begins = bans && charge.force == Force::Binding && self.ban_of(number).is_none();
+            begins.then_some(NewBan { limit, key: charge.key })
+        });
+        new_bans.collect()
+    }
+
+    /// The concurrency slots that the store has taken for this request.
+    fn slots(&self, verdicts: &[Verdict], rulings: &Rulings<'_, '_>) -> SmallVec<[KeyHash; 2]> {
+        let passes = rulings.decisive.is_none();
+        let mut slots = SmallVec::new();
+        for (charge, verdict) in self.batch.charges.iter().zip(verdicts) {
+            if !charge.is_slot() || verdict.is_exempt {
+                continue;
+            }
+            let is_taken = match charge.force {
+                Force::Binding => passes,
+                Force::Delay => passes && verdict.passes(),
+                Force::Shadow => {
+                    let limit = self.limits[usize::from(charge.limit)].limit;
+                    rulings.report.limits.iter().any(|report| report.limit == limit && report.applied.is_none())
+                }
+            };
+            if is_taken {
+                slots.push(charge.key);
+            }
+        }
+        slots
+    }
+}
+
 impl<'p, 'v> Rulings<'p, 'v> {
     fn add(&mut self, ruling: &LimitRuling<'p, 'v>) {
         let LimitRuling { id, limit, denies, standings, lacks_part, .. } = *ruling;
-        self.report.add(id, limit, denies.is_some(), lacks_part, standings);
+        self.report.add(id, limit, ruling.applied(), lacks_part, standings);
         if denies.is_none() {
             return;
         }

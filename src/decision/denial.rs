@@ -10,6 +10,7 @@ use super::LimitReports;
 use super::MetLimit;
 use super::PendingOutcome;
 use super::Policy;
+use super::enter::ListChallenge;
 use crate::key::KeyHash;
 use crate::limit::Action;
 use crate::limit::DenyResponse;
@@ -42,7 +43,7 @@ pub struct Denial {
     pub pending: Option<Box<PendingOutcome>>,
     pub report: LimitReports,
     /// Every limit that the request met.
-    pub met: Vec<MetLimit>,
+    pub met: SmallVec<[MetLimit; 2]>,
 }
 
 /// What a limit does besides denying.
@@ -71,12 +72,16 @@ pub struct NewBan {
 pub enum DenialCause {
     /// The client is on a deny list: 403.
     Listed { list: Arc<str> },
+    /// A list denies the client until it has met a challenge.
+    Challenged(ListChallenge),
     /// The address of the client is banned: 403.
     Banned,
     /// `only` names no list with this client: 403.
     NotOnList,
     /// The client sent a field too often: 400.
     TooManyValues,
+    /// The route of a domain denies one of the descriptors, whatever was counted.
+    DeniedDescriptor,
     /// Limits deny it, in the order of the configuration. `retry_after` is the longest wait of those whose `headers`
     /// show one. It is zero where a part of the key is missing or a ban begins. `None`: no limit shows a wait.
     Limited { limits: SmallVec<[LimitId; 2]>, retry_after: Option<Duration> },
@@ -106,19 +111,23 @@ impl Denial {
 
     /// A denial with a cause and nothing else.
     pub(super) fn bare(route: Option<RouteId>, cause: DenialCause) -> Self {
+        let penalty = match &cause {
+            DenialCause::Challenged(challenge) => Penalty::Challenge(challenge.key),
+            _ => Penalty::None,
+        };
         Self {
             route,
             cause,
             limit: None,
             key: None,
             wait: None,
-            penalty: Penalty::None,
+            penalty,
             new_bans: SmallVec::new(),
             is_suspect: false,
             slots: SmallVec::new(),
             pending: None,
             report: LimitReports::default(),
-            met: Vec::new(),
+            met: SmallVec::new(),
         }
     }
 }

@@ -1,4 +1,6 @@
-//! Finds the readable form of a key by its hash.
+//! What is shown of a plan: its client, and the readable form of a key, found by its hash.
+
+use std::net::IpAddr;
 
 use super::Plan;
 use super::RoutedRequest;
@@ -13,25 +15,44 @@ use crate::key::KeySpec;
 use crate::key::OperatorKey;
 use crate::limit::LimitId;
 
-impl Plan<'_, '_> {
-    /// The key of this request under this limit that hashes to `key`; `None`: there is no such key.
-    ///
-    /// Extracts the keys again: a plan keeps no values, and few requests need this.
-    pub fn display_key(&self, hashers: &Hashers, limit: LimitId, key: KeyHash) -> Option<DisplayKey> {
+/// A plan whose keys can be shown.
+pub trait ShownPlan {
+    /// The client as keys and lists see it; `None`: a proxy asks, and names no client.
+    fn client(&self) -> Option<IpAddr>;
+
+    /// The keys that the store is asked about, and the limit of each.
+    fn counted_keys(&self) -> impl Iterator<Item = (LimitId, KeyHash)>;
+
+    /// Calls `then` with the key under this limit that hashes to `key`; `None`: there is no such key.
+    fn with_key<T>(
+        &self,
+        hashers: &Hashers,
+        limit: LimitId,
+        key: KeyHash,
+        then: impl FnOnce(&KeySpec, &Key) -> T,
+    ) -> Option<T>;
+
+    /// The key under this limit that hashes to `key`, as logs show it.
+    fn display_key(&self, hashers: &Hashers, limit: LimitId, key: KeyHash) -> Option<DisplayKey> {
         self.with_key(hashers, limit, key, |spec, key| DisplayKey::of(spec, key, &hashers.shown))
     }
 
-    /// The same for the admin API.
-    pub fn operator_key(&self, hashers: &Hashers, limit: LimitId, key: KeyHash) -> Option<OperatorKey> {
+    /// The same as the admin API shows it.
+    fn operator_key(&self, hashers: &Hashers, limit: LimitId, key: KeyHash) -> Option<OperatorKey> {
         self.with_key(hashers, limit, key, |spec, key| OperatorKey::of(spec, key, &hashers.shown))
     }
+}
 
-    /// The keys that the store is asked about, and the limit of each.
-    pub fn counted_keys(&self) -> impl Iterator<Item = (LimitId, KeyHash)> {
-        let limit = |number: u16| self.charges.limits[usize::from(number)].limit;
-        self.batch().charges.iter().map(move |charge| (limit(charge.limit), charge.key))
+impl ShownPlan for Plan<'_, '_> {
+    fn client(&self) -> Option<IpAddr> {
+        Some(self.entry.head.client.address())
     }
 
+    fn counted_keys(&self) -> impl Iterator<Item = (LimitId, KeyHash)> {
+        self.charges.counted_keys()
+    }
+
+    /// Extracts the keys again: a plan keeps no values, and few requests need this.
     fn with_key<T>(
         &self,
         Hashers { counted, .. }: &Hashers,

@@ -1,12 +1,16 @@
 //! The first step: decides what the head of a request alone decides.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use super::Policy;
 use super::device;
 use super::device::DeviceKeys;
 use super::source::with_source;
 use crate::head::KnownName;
+use crate::key::Key;
+use crate::key::KeyHash;
+use crate::key::KeyHasher;
 use crate::key::Source;
 use crate::list::ListId;
 use crate::request::BodyFields;
@@ -25,6 +29,8 @@ pub struct RoutedRequest<'p, 'h> {
     pub(super) head: &'h RequestHead<'h>,
     pub(super) admission: Admission,
     pub(super) device_keys: Option<DeviceKeys<'h>>,
+    /// Whether the end of the request will be known, so that it can give its concurrency slots back.
+    pub(super) is_end_seen: bool,
     /// The routes that the request may be read as taking.
     pub(super) walk: Walk,
 }
@@ -36,14 +42,28 @@ pub(super) enum Admission {
     /// No limit holds for it. `only` of a route still does.
     Allowed(ListId),
     Denied(ListId),
+    /// Denied until the client has met a challenge. `only` and bans are checked before.
+    Challenged(ListId),
     /// The address of the client is banned. `only` is checked before.
     Banned,
 }
 
+/// A challenge that a list wants a client to meet.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ListChallenge {
+    pub list: Arc<str>,
+    /// Stands for the list and the client.
+    pub key: KeyHash,
+}
+
+/// No limit has a name like this: names have no space.
+const CHALLENGED: &str = "challenged clients";
+
 /// Looks up the lists and the routes of a request.
 pub fn enter<'p, 'h>(policy: &'p Policy, head: &'h RequestHead<'h>) -> RoutedRequest<'p, 'h> {
     let admission = admission(policy, head);
-    RoutedRequest { policy, head, admission, device_keys: None, walk: walk(policy, head, BodyMethods::Known(&[])) }
+    let walk = walk(policy, head, BodyMethods::Known(&[]));
+    RoutedRequest { policy, head, admission, device_keys: None, is_end_seen: true, walk }
 }
 
 impl<'h> RoutedRequest<'_, 'h> {
@@ -58,16 +78,50 @@ impl RoutedRequest<'_, '_> {
     /// Denies the request where the address of the client is banned, unless a list of `access` has decided already.
     #[must_use]
     pub fn with_ban(self, is_banned: bool) -> Self {
-        if is_banned && self.admission == Admission::Ordinary {
+        if is_banned && matches!(self.admission, Admission::Ordinary | Admission::Challenged(_)) {
             return Self { admission: Admission::Banned, ..self };
         }
         self
     }
 
+    /// Leaves `concurrent` limits out: the end of the request will not be known, and its slot would stay taken.
+    #[must_use]
+    pub fn without_end(self) -> Self {
+        Self { is_end_seen: false, ..self }
+    }
+
+    /// Whether a list denies the request until its client has met a challenge.
+    pub fn is_challenged(&self) -> bool {
+        matches!(self.admission, Admission::Challenged(_))
+    }
+
+    /// The challenge that a list wants the client to meet. `hasher` is the hasher of the store.
+    pub fn list_challenge(&self, hasher: &KeyHasher) -> Option<ListChallenge> {
+        let Admission::Challenged(list) = self.admission else { return None };
+        if self.bars() {
+            return None;
+        }
+        let list = Arc::clone(&self.policy.list(list).list.name);
+        let mut key = Key::default();
+        key.push(list.as_bytes());
+        key.push(self.policy.client_prefix.cut(self.head.client).to_string().as_bytes());
+        Some(ListChallenge { list, key: hasher.hash(CHALLENGED, &key) })
+    }
+
+    /// The same for a client that has met the challenge of its list.
+    #[must_use]
+    pub fn after_challenge(self) -> Self {
+        match self.admission {
+            Admission::Challenged(_) => Self { admission: Admission::Ordinary, ..self },
+            _ => self,
+        }
+    }
+
     /// Whether a rule needs something that may stand in the body: a key, a list in `unless`, or a method that overrides
     /// the one sent. Makes sense only for a request with a body.
     pub fn needs_body(&self) -> bool {
-        if matches!(self.admission, Admission::Denied(_) | Admission::Banned) || self.bars() {
+        let is_denied = matches!(self.admission, Admission::Denied(_) | Admission::Challenged(_) | Admission::Banned);
+        if is_denied || self.bars() {
             return false;
         }
         let limits_hold = self.admission == Admission::Ordinary;
@@ -133,14 +187,15 @@ pub(super) fn with_body_methods<T>(
     then(BodyMethods::Known(&body_overrides(fields)))
 }
 
-/// Frameworks look for the method field in forms, some of them for every method. Other kinds of uploads are no forms.
+/// Frameworks look for the method field in forms and in JSON, some of them for every method. Other kinds of uploads are
+/// neither.
 fn may_hide_a_method(head: &RequestHead<'_>) -> bool {
     let mut kinds = header_values(head.fields, KnownName::CONTENT_TYPE).peekable();
-    let is_form = |kind: &str| {
+    let may_have_fields = |kind: &str| {
         let kind = kind.to_ascii_lowercase();
-        kind.contains("form-urlencoded") || kind.contains("multipart")
+        ["form-urlencoded", "multipart", "json", "text/"].into_iter().any(|part| kind.contains(part))
     };
-    kinds.peek().is_none() || kinds.any(|kind| is_form(&kind))
+    kinds.peek().is_none() || kinds.any(|kind| may_have_fields(&kind))
 }
 
 fn walk(policy: &Policy, head: &RequestHead<'_>, body: BodyMethods<'_>) -> Walk {
@@ -153,5 +208,8 @@ fn admission(policy: &Policy, head: &RequestHead<'_>) -> Admission {
     if let Some(list) = policy.holding(&policy.access.allow, &source) {
         return Admission::Allowed(list);
     }
-    policy.touching(&policy.access.deny, &source).map_or(Admission::Ordinary, Admission::Denied)
+    if let Some(list) = policy.touching(&policy.access.deny, &source) {
+        return Admission::Denied(list);
+    }
+    policy.challenging(head.reputation).map_or(Admission::Ordinary, Admission::Challenged)
 }

@@ -129,6 +129,7 @@ impl LimitQuery {
             on_failure: self.on_failure,
             items: self.items.clone(),
             unless_known: false,
+            is_free: false,
         };
         Batch { charges: [charge].into_iter().collect(), ..Batch::default() }
     }
@@ -154,7 +155,7 @@ fn empty() -> Key {
 /// Whether a route with this limit captures under this name with case.
 fn keeps_case(policy: &Policy, limit: &Limit, name: &str) -> bool {
     let stands = |ids: &[crate::limit::LimitId]| ids.iter().any(|&id| policy.limit(id).name == limit.name);
-    let routes = policy.routes.routes.iter().filter(|route| stands(&route.limits));
+    let routes = policy.routes.all().iter().filter(|route| stands(&route.limits));
     routes.filter_map(|route| route.condition.captures_cased(name)).any(|cased| cased)
 }
 

@@ -31,13 +31,15 @@ struct OwnedCharge {
     on_failure: OnFailure,
     items: Items,
     unless_known: bool,
+    is_free: bool,
 }
 
 impl OwnedBatch {
     pub fn of(batch: &Batch<'_>) -> Self {
         let owned = |charge: &Charge<'_>| {
-            let Charge { limit, key, rule, count, force, on_failure, ref items, unless_known } = *charge;
-            OwnedCharge { limit, key, rule: rule.clone(), count, force, on_failure, items: items.clone(), unless_known }
+            let Charge { limit, key, rule, count, force, on_failure, ref items, unless_known, is_free } = *charge;
+            let (rule, items) = (rule.clone(), items.clone());
+            OwnedCharge { limit, key, rule, count, force, on_failure, items, unless_known, is_free }
         };
         Self { charges: batch.charges.iter().map(owned).collect(), known: batch.known.clone() }
     }
@@ -45,9 +47,10 @@ impl OwnedBatch {
     pub fn batch(&self) -> Batch<'_> {
         let mut batch = Batch { known: self.known.clone(), ..Batch::default() };
         for charge in &self.charges {
-            let OwnedCharge { limit, key, ref rule, count, force, on_failure, ref items, unless_known } = *charge;
+            let OwnedCharge { limit, key, ref rule, count, force, on_failure, ref items, unless_known, is_free } =
+                *charge;
             let items = items.clone();
-            batch.charges.push(Charge { limit, key, rule, count, force, on_failure, items, unless_known });
+            batch.charges.push(Charge { limit, key, rule, count, force, on_failure, items, unless_known, is_free });
         }
         batch
     }

@@ -1,22 +1,21 @@
 //! The second step: makes one batch for a store of the keys that a request is counted under.
 
 use std::mem;
-use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::Batch;
-use super::Charge;
 use super::DenialCause;
 use super::RoutedRequest;
-use super::batch::Force;
 use super::charges::PlannedCharges;
+use super::charges::ban_left;
 use super::enter::Admission;
 use super::known_client::ClientMatch;
 use super::source::with_source;
 use crate::key::KeyHash;
 use crate::key::KeyHasher;
 use crate::key::TooManyValues;
+use crate::limit::Rule;
 use crate::request::BodyFields;
 use crate::route::Route;
 use crate::route::RouteId;
@@ -30,21 +29,10 @@ pub struct Plan<'p, 'h> {
     /// What denies the request before any limit is asked.
     pub(super) denied_for: Option<DenialCause>,
     pub(super) charges: PlannedCharges<'p>,
-    /// The longest ban of the keys of each limit, for the few requests that have a banned key.
-    bans: Vec<PlannedBan>,
     /// The route whose `outcome` classifies the answer.
     pub(super) outcome: Option<RouteId>,
     /// `None` on routes without `known_clients`.
     pub(super) client: Option<Box<ClientMatch>>,
-}
-
-/// A ban that began before the request.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PlannedBan {
-    /// The position of the limit in the plan.
-    limit: u16,
-    pub(super) left: Duration,
-    pub(super) key: KeyHash,
 }
 
 impl<'p, 'h> RoutedRequest<'p, 'h> {
@@ -55,11 +43,10 @@ impl<'p, 'h> RoutedRequest<'p, 'h> {
             fields,
             denied_for: None,
             charges: PlannedCharges::default(),
-            bans: Vec::new(),
             outcome: None,
             client: None,
         };
-        plan.denied_for = plan.entry.denied_for();
+        plan.denied_for = plan.entry.denied_for(hasher);
         if plan.denied_for.is_none() {
             plan.fill(hasher);
         }
@@ -67,11 +54,12 @@ impl<'p, 'h> RoutedRequest<'p, 'h> {
     }
 
     /// What denies the request before any limit is asked.
-    fn denied_for(&self) -> Option<DenialCause> {
+    fn denied_for(&self, hasher: &KeyHasher) -> Option<DenialCause> {
         match self.admission {
             Admission::Denied(list) => Some(DenialCause::Listed { list: self.policy.list(list).list.name.clone() }),
             _ if self.bars() => Some(DenialCause::NotOnList),
             Admission::Banned => Some(DenialCause::Banned),
+            Admission::Challenged(_) => self.list_challenge(hasher).map(DenialCause::Challenged),
             Admission::Ordinary | Admission::Allowed(_) => None,
         }
     }
@@ -87,8 +75,7 @@ impl<'p> Plan<'p, '_> {
     /// client is a known one when every verdict is exempt. `left` says for how long a key is still banned.
     pub fn known_client_check(&self, left: impl Fn(KeyHash) -> Option<Duration>) -> Option<Batch<'p>> {
         let batch = self.batch();
-        let charge =
-            batch.charges.iter().find(|charge| charge.unless_known && Self::ban_left(charge, &left).is_some())?;
+        let charge = batch.charges.iter().find(|charge| charge.unless_known && ban_left(charge, &left).is_some())?;
         (!batch.known.is_empty())
             .then(|| Batch { charges: [charge.clone()].into_iter().collect(), known: batch.known.clone() })
     }
@@ -101,25 +88,7 @@ impl<'p> Plan<'p, '_> {
             batch.charges.retain(|charge| !charge.unless_known);
             batch.known.clear();
         }
-        for charge in &batch.charges {
-            if let Some(left) = Self::ban_left(charge, &left) {
-                self.bans.push(PlannedBan { limit: charge.limit, left, key: charge.key });
-            }
-        }
-        if !self.bans.is_empty() {
-            self.charges.keep_charges_of_denied();
-        }
-    }
-
-    /// The longest ban of the keys of the limit at this position.
-    pub(super) fn ban_of(&self, number: usize) -> Option<PlannedBan> {
-        let bans = self.bans.iter().filter(|ban| usize::from(ban.limit) == number);
-        bans.max_by_key(|ban| (ban.left, ban.key)).copied()
-    }
-
-    /// For how long the key of a charge is still banned. A shadow limit never bans.
-    fn ban_left(charge: &Charge<'_>, left: impl Fn(KeyHash) -> Option<Duration>) -> Option<Duration> {
-        if charge.force == Force::Shadow { None } else { left(charge.key) }
+        self.charges.apply_bans(left);
     }
 
     /// The route that forwards the request.
@@ -127,14 +96,9 @@ impl<'p> Plan<'p, '_> {
         self.entry.route()
     }
 
-    /// The client as keys and lists see it.
-    pub fn client(&self) -> IpAddr {
-        self.entry.head.client.address()
-    }
-
     /// Adds the charges, and what is needed to know the client.
     fn fill(&mut self, hasher: &KeyHasher) {
-        let RoutedRequest { policy, head, admission, device_keys, ref walk } = self.entry;
+        let RoutedRequest { policy, head, admission, device_keys, is_end_seen, ref walk } = self.entry;
         let with =
             |has: fn(&Route) -> bool| walk.collected.iter().copied().find(|&route| has(policy.routes.get(route)));
         self.outcome = with(|route| route.outcome.is_some());
@@ -155,6 +119,9 @@ impl<'p> Plan<'p, '_> {
                 let limit = policy.limit(id);
                 // Without `outcome` no answer has an outcome to count.
                 if limit.unless_known && is_known_device || limit.count.outcome().is_some() && self.outcome.is_none() {
+                    return ControlFlow::Continue(());
+                }
+                if !is_end_seen && matches!(limit.rule, Rule::Concurrent(_)) {
                     return ControlFlow::Continue(());
                 }
                 match self.charges.add(policy, id, &source, hasher) {

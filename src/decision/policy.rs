@@ -3,6 +3,8 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use crate::client::Prefix;
+use crate::client::Reputation;
 use crate::key::KeyPart;
 use crate::key::Selector;
 use crate::key::Source;
@@ -24,6 +26,8 @@ use crate::route::UpstreamId;
 pub struct Policy {
     pub lists: Vec<PolicyList>,
     pub access: Access,
+    /// How many bits of an address make one client.
+    pub client_prefix: Prefix,
     /// Every limit of the configuration, each name once.
     pub limits: Vec<Limit>,
     /// The limits that hold for every request.
@@ -60,9 +64,20 @@ impl Policy {
         &self.lists[usize::from(id.0)]
     }
 
-    /// Whether any limit challenges.
+    /// Whether any limit challenges, or a list that denies may.
     pub fn challenges(&self) -> bool {
+        let mut denying = self.access.deny.iter().map(|&list| &self.list(list).list.members);
         self.limits.iter().any(|limit| matches!(limit.then.action, Action::Challenge))
+            || denying.any(|members| matches!(members, Members::Followed(_)))
+    }
+
+    /// The first list of `access.deny` that wants the client challenged.
+    pub(super) fn challenging(&self, reputation: Reputation) -> Option<ListId> {
+        let mut denying = self.access.deny.iter().copied();
+        denying.find(|&list| match self.list(list).list.members {
+            Members::Followed(number) => reputation.is_challenged_by(number),
+            Members::Addresses(_) | Members::Values(_) => false,
+        })
     }
 
     /// Calls `then` with the limits for a request that takes these routes, each once: first those that hold everywhere,
@@ -116,7 +131,8 @@ impl Policy {
                     (true, false) => Membership::All,
                 }
             }
-            (Members::Addresses(_) | Members::Values(_), _) => Membership::None,
+            (Members::Followed(list), _) if source.head.reputation.is_banned_by(*list) => Membership::All,
+            (Members::Addresses(_) | Members::Values(_) | Members::Followed(_), _) => Membership::None,
         }
     }
 

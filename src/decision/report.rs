@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
+use crate::limit::ActionSeverity;
 use crate::limit::Limit;
 use crate::limit::LimitId;
 use crate::limit::Rates;
@@ -21,12 +22,12 @@ pub struct LimitReports {
 }
 
 /// How one limit decided.
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct LimitReport {
     pub limit: LimitId,
     pub shadow: bool,
-    pub denied: bool,
+    /// What the limit does to the request. `None`: it lets it pass. A shadow limit only would.
+    pub applied: Option<ActionSeverity>,
     /// Responses may show its state: it is known, and the limit does not hide it.
     pub is_shown: bool,
     /// The request lacks a part of the key.
@@ -46,13 +47,28 @@ pub struct RateReport {
 }
 
 impl LimitReports {
-    /// Adds what a limit decided about a request, and whether it lacks a part of the key. `standings` are those of its key with the least left; empty where that is not known.
-    pub fn add(&mut self, id: LimitId, limit: &Limit, denied: bool, lacks_part: bool, standings: &[Standing]) {
+    /// A limit denies the request and does nothing besides.
+    pub fn set_denied(&mut self, limit: LimitId) {
+        for report in self.limits.iter_mut().filter(|report| report.limit == limit) {
+            report.applied = Some(ActionSeverity::Deny);
+        }
+    }
+
+    /// Adds what a limit does to a request, and whether that lacks a part of the key. `standings` are those of its key with
+    /// the least left; empty where that is not known.
+    pub fn add(
+        &mut self,
+        id: LimitId,
+        limit: &Limit,
+        applied: Option<ActionSeverity>,
+        lacks_part: bool,
+        standings: &[Standing],
+    ) {
         let shown = limit.shown_rates().filter(|_| !standings.is_empty());
         self.limits.push(LimitReport {
             limit: id,
             shadow: limit.shadow,
-            denied,
+            applied,
             is_shown: shown.is_some(),
             lacks_part,
         });

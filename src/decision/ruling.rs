@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use super::MetLimit;
 use super::Penalty;
+use super::Policy;
 use super::Verdict;
-use super::plan::Plan;
+use super::charges::PlannedCharges;
 use crate::key::KeyHash;
 use crate::limit::Action;
 use crate::limit::ActionSeverity;
 use crate::limit::Limit;
 use crate::limit::LimitId;
 use crate::limit::Standing;
+use crate::limit::Standings;
 
 /// How one limit decided, over all keys that it counts a request under.
 #[derive(Clone, Copy)]
@@ -54,14 +56,20 @@ impl RetryWait {
 impl<'p, 'v> LimitRuling<'p, 'v> {
     /// How the limit at this position of the plan decided. `next` is the position of its first charge, and becomes that
     /// of the first charge of the next limit. `None`: it holds for no key.
-    pub(super) fn of(plan: &Plan<'p, '_>, number: usize, verdicts: &'v [Verdict], next: &mut usize) -> Option<Self> {
-        let planned = &plan.charges.limits[number];
-        let ban = plan.ban_of(number);
+    pub(super) fn of(
+        policy: &'p Policy,
+        charges: &PlannedCharges<'_>,
+        number: usize,
+        verdicts: &'v [Verdict],
+        next: &mut usize,
+    ) -> Option<Self> {
+        let planned = &charges.limits[number];
+        let ban = charges.ban_of(number);
         let (outright, banned) = (planned.outright, ban.is_some());
         let mut denies = if outright { Some(RetryWait::Forever) } else { ban.map(|ban| RetryWait::For(ban.left)) };
         let mut key = ban.map(|ban| ban.key);
         let mut tightest: Option<(KeyHash, &Verdict)> = None;
-        let charges = &plan.batch().charges;
+        let charges = &charges.batch.charges;
         while let (Some(charge), Some(verdict)) = (charges.get(*next), verdicts.get(*next))
             && usize::from(charge.limit) == number
         {
@@ -85,7 +93,7 @@ impl<'p, 'v> LimitRuling<'p, 'v> {
         }
         let standings = tightest.map_or(&[][..], |(_, verdict)| &verdict.standings);
         let tightest = tightest.map(|(key, _)| key);
-        let limit = plan.entry.policy.limit(planned.limit);
+        let limit = policy.limit(planned.limit);
         let lacks_part = planned.lacks_part;
         Some(Self { id: planned.limit, limit, denies, outright, lacks_part, banned, key, tightest, standings })
     }
@@ -106,13 +114,18 @@ impl<'p, 'v> LimitRuling<'p, 'v> {
     }
 
     /// The limit with the highest rank decides: the severest of those that deny, then the one with the longest wait.
-    pub(super) fn rank(&self) -> (ActionSeverity, Option<RetryWait>) {
-        let severity = match &self.limit.then.action {
+    pub(super) fn rank(&self) -> (Option<ActionSeverity>, Option<RetryWait>) {
+        (self.applied(), self.denies)
+    }
+
+    /// What it does to the request. `None`: it lets it pass. A shadow limit only would.
+    pub(super) fn applied(&self) -> Option<ActionSeverity> {
+        self.denies?;
+        Some(match &self.limit.then.action {
             _ if self.outright => ActionSeverity::Deny,
             _ if self.banned => ActionSeverity::Ban,
             action => action.severity(),
-        };
-        (severity, self.denies)
+        })
     }
 
     /// How long it says to wait. For a ban that begins with this request it is zero: the gateway begins the ban and
@@ -130,9 +143,8 @@ impl<'p, 'v> LimitRuling<'p, 'v> {
         MetLimit {
             limit: self.id,
             key: self.key.or(self.tightest),
-            denied: self.denies.is_some(),
-            wait: self.wait().and_then(RetryWait::span),
-            standings: self.standings.iter().copied().collect(),
+            applied: self.applied(),
+            standings: Standings::from_slice(self.standings),
         }
     }
 

@@ -9,7 +9,7 @@ use http::StatusCode;
 
 use super::admit::progress::BodyProgress;
 use super::admit::request_id::RequestId;
-use super::decide::record::Decider;
+use super::call_fault::CallFault;
 use super::decide::record::DecisionRecord;
 use super::facts::Facts;
 use super::forward::device;
@@ -17,11 +17,10 @@ use super::reservation::Reservation;
 use super::reservation::SettlementTask;
 use super::snapshot::Snapshot;
 use super::worker_state::WorkerState;
+use crate::client::Identity;
 use crate::decision::device::DeviceEnrollment;
-use crate::head::Fields;
 use crate::head::KnownName;
 use crate::head::Name;
-use crate::listen::Connection;
 use crate::listen::InterimSender;
 use crate::listen::RefusedHead;
 use crate::outcome::Outcome;
@@ -58,6 +57,8 @@ pub struct Exchange {
     status: Option<StatusCode>,
     bytes_out: u64,
     error: Option<Cow<'static, str>>,
+    /// `None`: no proxy describes the request, or it does so at once.
+    call_fault: Option<CallFault>,
     /// `None`: the request is not traced.
     trace: Option<Box<RequestTrace>>,
 }
@@ -97,6 +98,7 @@ impl Exchange {
             status: None,
             bytes_out: 0,
             error: None,
+            call_fault: None,
             trace,
         })
     }
@@ -131,6 +133,14 @@ impl Exchange {
         self.reservation.mark_sent();
         self.forwarding =
             Some(Forwarding { upstream, server: None, failure: None, previous_attempts: PreviousAttempts::new() });
+    }
+
+    /// A proxy has asked, and sends the request to the application itself.
+    pub fn set_passed_on(&mut self) {
+        self.reservation.mark_sent();
+        if !self.facts.front.sees_end() {
+            self.live.recorder.note_unseen(self.decision.route);
+        }
     }
 
     /// Tells the application, in its head, which trace it continues, where the request is traced.
@@ -176,6 +186,11 @@ impl Exchange {
         self.error = Some(error.into());
     }
 
+    /// The call that describes the request may break off, which ends the request.
+    pub fn set_call_fault(&mut self, fault: CallFault) {
+        self.call_fault = Some(fault);
+    }
+
     /// The status that the client gets.
     pub fn set_status(&mut self, status: StatusCode) {
         self.status = Some(status);
@@ -207,6 +222,11 @@ impl Exchange {
         settled.settlement
     }
 
+    /// Whether the request holds concurrency slots until it ends.
+    pub fn holds_slots(&self) -> bool {
+        self.reservation.holds_slots()
+    }
+
     /// Whether a success sets a device cookie.
     pub fn may_set_device_cookie(&self) -> bool {
         self.reservation.may_enroll()
@@ -226,12 +246,8 @@ impl Drop for Exchange {
         if let Some(meaning) = self.reservation.abandon() {
             self.meaning = Some(meaning);
         }
+        let story = self.decision.story.take();
         let Self { facts, decision, .. } = &*self;
-        let limit = match &decision.decider {
-            Decider::Nothing => None,
-            Decider::Limit(id) => self.live.policy.limits.get(usize::from(id.0)).map(|limit| &*limit.name),
-            Decider::List(name) => Some(&**name),
-        };
         let (path, query) = facts.head.target();
         let ban = decision.ban.map(|ban| ban.to_string());
         let now = self.worker.clock.now();
@@ -248,7 +264,8 @@ impl Drop for Exchange {
             trace: facts.trace,
             route: decision.route,
             decision: decision.label,
-            limit,
+            limit: decision.decider.limit(&self.live.policy),
+            list: decision.decider.list(),
             ban: ban.as_deref(),
             limits: &decision.report.limits,
             retry_after: decision.retry_after,
@@ -260,15 +277,17 @@ impl Drop for Exchange {
                 failure: forwarding.failure,
                 previous_attempts: &forwarding.previous_attempts,
             }),
-            error: self.error.as_deref(),
+            error: self.error.as_deref().or_else(|| self.call_fault.as_ref()?.get()),
             duration: now.since(facts.started),
             decision_duration: decision.took,
             bytes_in: self.body.as_ref().map_or(0, BodyProgress::bytes),
             bytes_out: self.bytes_out,
             applied_limit: decision.applied_limit.as_deref(),
-            facts: decision.facts.as_ref(),
         };
         self.live.recorder.record(&record);
+        if let Some(story) = story {
+            self.live.recorder.keep_story(story, &record);
+        }
         if let Some(trace) = &self.trace {
             self.live.recorder.end_trace(trace, &record, self.server_scheme(), now);
         }
@@ -276,35 +295,41 @@ impl Drop for Exchange {
 }
 
 /// Records a malformed head: its client, and the parts that could be read.
-pub(super) fn record_malformed_head(worker: &WorkerState, connection: &Connection, refused: &RefusedHead) {
-    let live = worker.live.load();
+pub(super) fn record_malformed_head(
+    live: &Snapshot,
+    request_id: RequestId,
+    identity: Identity,
+    scheme: &'static str,
+    refused: &RefusedHead,
+    reason: &str,
+) {
     let method = refused.method.clone().or_else(|| Method::from_bytes(b"-").ok()).unwrap_or_default();
     live.recorder.record(&RequestRecord {
-        request_id: RequestId::random().as_str(),
-        identity: live.clients.identify(connection.peer.ip(), &Fields::default()),
+        request_id: request_id.as_str(),
+        identity,
         method: &method,
         host: refused.host.as_deref().unwrap_or_default(),
         path: refused.path.as_deref().unwrap_or_default(),
         query: refused.query.as_deref(),
         version: None,
-        scheme: if connection.tls_info().is_some() { "https" } else { "http" },
+        scheme,
         user_agent: None,
         trace: None,
         route: None,
         decision: DecisionLabel::Error,
         limit: None,
+        list: None,
         ban: None,
         limits: &[],
         retry_after: None,
         status: Some(refused.status),
         outcome: None,
         upstream: None,
-        error: Some("the request head is malformed"),
+        error: Some(reason),
         duration: Duration::ZERO,
         decision_duration: None,
         bytes_in: 0,
         bytes_out: 0,
         applied_limit: None,
-        facts: None,
     });
 }

@@ -20,13 +20,13 @@ use crate::pool::Pooled;
 pub(super) async fn tarpit(
     mut exchange: Pooled<Exchange>,
     live: &Arc<Snapshot>,
-    connection: Arc<Connection>,
+    connection: &Connection,
     body: RequestBody,
     denial: Pooled<Denial>,
     span: Duration,
 ) -> Response<ResponseBody> {
     exchange.facts.head.fields.shrink();
-    match exchange.worker.held_requests.hold(&connection, span, live.settings.max_held).await {
+    match exchange.worker.held_requests.hold(connection, span, live.settings.max_held).await {
         HoldEnd::Completed | HoldEnd::ShuttingDown => {}
         HoldEnd::TooMany => exchange.decision_mut().set_denied_unheld(&denial),
         HoldEnd::ClientLeft => {

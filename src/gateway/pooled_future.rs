@@ -13,13 +13,13 @@ use super::response_body::ResponseBody;
 use crate::listen::Response;
 
 /// The future of a response, on the heap. Its memory goes back to the pool when it is ready.
-pub(super) struct PooledFuture(
+pub struct PooledFuture(
     /// `None`: it is ready.
     Option<ReusableBoxFuture<'static, Response<ResponseBody>>>,
 );
 
 impl PooledFuture {
-    pub(super) fn new(future: impl Future<Output = Response<ResponseBody>> + Send + 'static) -> Self {
+    pub fn new(future: impl Future<Output = Response<ResponseBody>> + Send + 'static) -> Self {
         Self(Some(match POOL.with_borrow_mut(Vec::pop) {
             Some(mut place) => {
                 place.set(future);

@@ -63,7 +63,7 @@ impl Reservation {
         Self(Some(Reserved { store: Arc::clone(store), slots, pending, is_sent: false }))
     }
 
-    /// The request is sent to the application. Its outcome is unknown until there is an answer.
+    /// The request goes to the application. Its outcome is unknown until there is an answer.
     pub fn mark_sent(&mut self) {
         if let Some(reserved) = &mut self.0 {
             reserved.is_sent = true;
@@ -74,6 +74,11 @@ impl Reservation {
     pub fn outcome_rule(&self) -> Option<&Arc<OutcomeRule>> {
         let AwaitedOutcome { live, pending } = self.0.as_ref()?.pending.as_ref()?;
         live.policy.routes.get(pending.route).outcome.as_ref()
+    }
+
+    /// Whether concurrency slots are given back at the end of the request.
+    pub fn holds_slots(&self) -> bool {
+        self.0.as_ref().is_some_and(|reserved| !reserved.slots.is_empty())
     }
 
     /// Whether a success enrolls a device.
@@ -208,6 +213,7 @@ mod tests {
             on_failure: OnFailure::Local,
             items: Items::new(),
             unless_known: false,
+            is_free: false,
         };
         let verdicts =
             store.decide(&Batch { charges: smallvec![charge], ..Batch::default() }).await.expect("memory answers");

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http_body::Body;
 use http_body::Frame;
 use http_body::SizeHint;
+use http_body_util::combinators::UnsyncBoxBody;
 
 use crate::gateway::admit::expect::ContinueSignal;
 use crate::gateway::exchange::Exchange;
@@ -32,6 +33,8 @@ pub enum ResponseBody {
     Relayed(Pooled<RelayedBody>),
     /// The application's, on a route with an outcome.
     Inspected(InspectedBody),
+    /// Written while it is read, as by a service that answers other proxies. It may have trailers.
+    Streamed(UnsyncBoxBody<Bytes, BoxError>),
 }
 
 impl ResponseBody {
@@ -52,7 +55,7 @@ impl ResponseBody {
     /// Waits for the outcome, and takes the device cookie that the answer sets.
     pub async fn take_device_cookie(&mut self) -> Option<String> {
         match self {
-            Self::Empty | Self::Full(_) | Self::Written(_) => None,
+            Self::Empty | Self::Full(_) | Self::Written(_) | Self::Streamed(_) => None,
             Self::Relayed(relay) => relay.exchange.take_device_cookie(),
             Self::Inspected(inspected) => Box::pin(inspected.look_ahead()).await?.take_device_cookie(),
         }
@@ -62,7 +65,7 @@ impl ResponseBody {
     #[must_use]
     pub fn without_client(mut self) -> Self {
         match &mut self {
-            Self::Empty | Self::Full(_) | Self::Written(_) => {}
+            Self::Empty | Self::Full(_) | Self::Written(_) | Self::Streamed(_) => {}
             Self::Relayed(relay) => relay.exchange.clear_status(),
             Self::Inspected(inspected) => inspected.without_client(),
         }
@@ -101,6 +104,7 @@ impl Body for ResponseBody {
             }
             Self::Relayed(relay) => relay.poll_frame(cx),
             Self::Inspected(inspected) => inspected.poll_frame(cx),
+            Self::Streamed(body) => Pin::new(body).poll_frame(cx),
         }
     }
 
@@ -111,6 +115,7 @@ impl Body for ResponseBody {
             Self::Written(content) => content.is_empty(),
             Self::Relayed(relay) => relay.is_end_stream(),
             Self::Inspected(inspected) => inspected.is_end_stream(),
+            Self::Streamed(body) => body.is_end_stream(),
         }
     }
 
@@ -121,6 +126,7 @@ impl Body for ResponseBody {
             Self::Written(content) => SizeHint::with_exact(content.len() as u64),
             Self::Relayed(relay) => relay.size_hint(),
             Self::Inspected(inspected) => inspected.size_hint(),
+            Self::Streamed(body) => body.size_hint(),
         }
     }
 }

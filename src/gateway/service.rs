@@ -1,26 +1,37 @@
-//! The gateway as connections see it: a handler for their requests.
+//! The gateway of one worker.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
+use super::admit::request_id::RequestId;
+use super::decide::descriptors;
+use super::decide::descriptors::DescriptorAnswer;
 use super::exchange;
+use super::exchange::Exchange;
+use super::facts::Facts;
 use super::handle;
 use super::held_requests::HeldRequests;
 use super::pooled_future::PooledFuture;
-use super::response_body::ResponseBody;
 use super::snapshot::Snapshot;
 use super::worker_state::WorkerState;
+use crate::client::Identity;
 use crate::clock::Clock;
+use crate::clock::Timestamp;
+use crate::decision::descriptors::DescriptorCall;
+use crate::decision::descriptors::InvalidCall;
+use crate::head::Fields;
+use crate::head::KnownName;
 use crate::listen::Connection;
 use crate::listen::IncomingRequest;
 use crate::listen::InterimSender;
+use crate::listen::Refusal;
 use crate::listen::RefusedHead;
-use crate::listen::RequestHandler;
-use crate::listen::Response;
+use crate::pool::Pooled;
 use crate::store::AnyStore;
 use crate::upstream::Pool;
 
@@ -46,6 +57,63 @@ impl Gateway {
         }
     }
 
+    /// Answers one request. The future is dropped when the client goes away.
+    pub fn handle(
+        &self,
+        connection: Arc<Connection>,
+        request: IncomingRequest,
+        interim: InterimSender,
+    ) -> PooledFuture {
+        PooledFuture::new(handle::handle(Arc::clone(&self.worker), connection, request, interim))
+    }
+
+    /// Begins a request that a proxy describes.
+    pub fn begin(&self, live: &Arc<Snapshot>, facts: Facts, interim: InterimSender) -> Pooled<Exchange> {
+        Exchange::begin(Arc::clone(&self.worker), Arc::clone(live), facts, interim)
+    }
+
+    /// Records a malformed head, and answers it without a body.
+    pub fn refuse(&self, connection: &Connection, refused: &RefusedHead) -> Refusal {
+        let live = self.snapshot();
+        let identity = live.clients.identify(connection.peer.ip(), &Fields::default());
+        let scheme = if connection.tls_info().is_some() { "https" } else { "http" };
+        self.refuse_described(&live, identity, scheme, refused, "the request head is malformed")
+    }
+
+    /// The same for a head that a proxy describes, of which the proxy says more. `reason` is a sentence for the log.
+    pub fn refuse_described(
+        &self,
+        live: &Snapshot,
+        identity: Identity,
+        scheme: &'static str,
+        refused: &RefusedHead,
+        reason: &str,
+    ) -> Refusal {
+        let request_id = RequestId::random();
+        exchange::record_malformed_head(live, request_id, identity, scheme, refused, reason);
+        let mut fields = Fields::default();
+        fields.append(KnownName::X_REQUEST_ID, request_id.as_bytes());
+        Refusal { fields, body: Bytes::new() }
+    }
+
+    /// The configuration in force. A request uses it to its end.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.worker.live.load_full()
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.worker.clock.now()
+    }
+
+    /// Decides what the proxy at the other end of `connection` asks about descriptors.
+    pub async fn decide_descriptors(
+        &self,
+        connection: &Connection,
+        call: &DescriptorCall,
+    ) -> Result<DescriptorAnswer, InvalidCall> {
+        descriptors::decide(&self.worker, connection, call).await
+    }
+
     /// Waits briefly for requests whose client has disconnected, and for writes to the store. Called after the worker's
     /// last request.
     pub async fn finish(&self) {
@@ -58,20 +126,3 @@ impl Gateway {
 
 /// A request that takes longer, and whose client has disconnected, keeps its concurrency slot.
 const MAX_DRAIN: Duration = Duration::from_millis(500);
-
-impl RequestHandler for Gateway {
-    type Body = ResponseBody;
-
-    fn handle(
-        &self,
-        connection: Arc<Connection>,
-        request: IncomingRequest,
-        interim: InterimSender,
-    ) -> impl Future<Output = Response<ResponseBody>> + Send + Unpin + 'static {
-        PooledFuture::new(handle::handle(Arc::clone(&self.worker), connection, request, interim))
-    }
-
-    fn refused(&self, connection: &Connection, refused: RefusedHead) {
-        exchange::record_malformed_head(&self.worker, connection, &refused);
-    }
-}

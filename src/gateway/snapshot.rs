@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::followed_lists::FollowedLists;
 use super::forward::significant_headers::SignificantHeaders;
 use super::respond::ratelimit_headers::RateLimitHeaders;
 use super::settings::GatewaySettings;
@@ -20,6 +21,7 @@ pub struct Snapshot {
     pub upstreams: Vec<Arc<Upstream>>,
     pub settings: GatewaySettings,
     pub recorder: Recorder,
+    pub followed_lists: FollowedLists,
     pub(super) ratelimit_headers: RateLimitHeaders,
     pub(super) significant_headers: SignificantHeaders,
     /// Whether any limit challenges. If none does, cookies are not searched for proofs of work.
@@ -29,18 +31,20 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// `upstreams` are in the order of `UpstreamId`. The recorder has the names of the same policy.
+    /// `upstreams` are in the order of `UpstreamId`, `followed_lists` in that of their numbers. The recorder has the names of the
+    /// same policy.
     pub fn new(
         policy: Policy,
         clients: TrustedProxies,
         upstreams: Vec<Arc<Upstream>>,
         settings: GatewaySettings,
         recorder: Recorder,
+        followed_lists: FollowedLists,
     ) -> Self {
         let ratelimit_headers = RateLimitHeaders::new(&policy, settings.headers);
         let significant_headers = SignificantHeaders::new(&policy, &clients);
         let challenges = policy.challenges();
-        let known_clients = policy.routes.routes.iter().filter_map(|route| route.known_clients.as_ref());
+        let known_clients = policy.routes.all().iter().filter_map(|route| route.known_clients.as_ref());
         let device_cookies = known_clients.into_iter().any(|known| known.by == KnownBy::Cookie);
         Self {
             policy,
@@ -48,6 +52,7 @@ impl Snapshot {
             upstreams,
             settings,
             recorder,
+            followed_lists,
             ratelimit_headers,
             significant_headers,
             challenges,

@@ -123,6 +123,14 @@ impl Fields {
         Some(self.find(name.into())?.value)
     }
 
+    /// Where the value stands, if exactly one field has this name.
+    pub fn single_span<'n>(&self, name: impl Into<Name<'n>>) -> Option<Span> {
+        let name = name.into();
+        let mut entries = self.memory.entries.iter().filter(|entry| entry.is(name, &self.memory.text));
+        let first = entries.next()?;
+        if entries.next().is_none() { Some(first.value) } else { None }
+    }
+
     /// The value, if exactly one field has this name.
     pub fn single<'h>(&'h self, name: impl Into<Name<'h>>) -> Option<&'h [u8]> {
         let mut values = self.get_all(name);

@@ -126,6 +126,14 @@ impl Target {
         Ok(Self { whole, query, ..target })
     }
 
+    /// A text that is no target, to be shown as it was written: it may have any bytes.
+    pub fn unparsed(fields: &mut Fields, text: &str) -> Self {
+        let whole = fields.keep(text.as_bytes());
+        let query = memchr(b'?', text.as_bytes());
+        let query = query.map(|mark| Span::new(whole.range().start + mark + 1, whole.range().end));
+        Self { whole, query, ..Self::default() }
+    }
+
     /// The target of a CONNECT: an authority alone.
     pub fn of_authority(fields: &mut Fields, authority: &[u8]) -> Result<Self, InvalidTarget> {
         uri::Authority::try_from(authority).map_err(|_| InvalidTarget::Malformed)?;

@@ -36,9 +36,7 @@ impl DisplayKey {
                     network.map(|network| (mask_network(network), plain(network))).unwrap_or_default()
                 }
                 (_, SelectorSubject::Request) => (text(value), text(value)),
-                (selector, SelectorSubject::Account) if names_a_user(selector) => {
-                    (mask(value, 1, Some(shown)), text(value))
-                }
+                (selector, _) if names_a_user(selector) => (mask(value, 1, Some(shown)), text(value)),
                 (selector, SelectorSubject::Client | SelectorSubject::Account) => {
                     let masked = mask_other(selector, value, shown);
                     (masked.clone(), masked)
@@ -89,9 +87,7 @@ impl OperatorKey {
             let (value, masked) = match (&part.selector, part.selector.subject()) {
                 (Selector::ClientIp(_), _) => (network(value).map(plain).unwrap_or_default(), None),
                 (_, SelectorSubject::Request) => (text(value), None),
-                (selector, SelectorSubject::Account) if names_a_user(selector) => {
-                    (text(value), Some(mask(value, 1, Some(shown))))
-                }
+                (selector, _) if names_a_user(selector) => (text(value), Some(mask(value, 1, Some(shown)))),
                 (selector, SelectorSubject::Client | SelectorSubject::Account) => {
                     (mask_other(selector, value, shown), None)
                 }
@@ -133,7 +129,8 @@ fn secrecy(selector: &Selector) -> Secrecy<'_> {
         | Selector::Form(name)
         | Selector::Json(name)
         | Selector::Xml(name)
-        | Selector::Param(name) => Secrecy::ByFieldName(name),
+        | Selector::Param(name)
+        | Selector::Descriptor(name) => Secrecy::ByFieldName(name),
         Selector::ClientIp(_)
         | Selector::BasicUser
         | Selector::Host
@@ -161,9 +158,13 @@ fn may_hold_a_password(selector: &Selector) -> bool {
     matches!(secrecy(selector), Secrecy::ByFieldName(name) if contains_any(name, &words))
 }
 
-/// Whether the field holds a user name.
+/// Whether the field holds a user name, or a descriptor the address of a client. Operators see both in clear.
 fn names_a_user(selector: &Selector) -> bool {
-    selector.normalises()
+    let is_descriptor = matches!(selector, Selector::Descriptor(_));
+    if is_descriptor && selector.subject() == SelectorSubject::Client {
+        return true;
+    }
+    (selector.normalises() || is_descriptor)
         && match secrecy(selector) {
             Secrecy::Credential => false,
             Secrecy::ByFieldName(name) => {
@@ -271,6 +272,9 @@ mod tests {
         );
         check(&[("bearer", b"abc"), ("cookie.s", b"x")], &[("bearer", "***"), ("cookie.s", "***")], None);
         check(&[("path", b"/login")], &[("path", "/login")], None);
+        check(&[("descriptor.generic_key", b"slow")], &[("descriptor.generic_key", "slow")], None);
+        check(&[("descriptor.user", b"bob")], &[("descriptor.user", "b***")], None);
+        check(&[("descriptor.remote_address", b"192.0.2.1")], &[("descriptor.remote_address", "1***")], None);
         check(&[], &[], None);
     }
 

@@ -189,6 +189,8 @@ fn each_as_sent<'a>(selector: &'a Selector, source: &Source<'a>, found: &mut dyn
             head.path.readings().iter().for_each(|reading| found(Cow::Borrowed(reading.folded())));
         }
         Selector::Route => routes.iter().for_each(|name| found(Cow::Borrowed(name))),
+        // A request has no descriptors: limits of domains are decided apart.
+        Selector::Descriptor(_) => {}
         Selector::Device => found(device.map_or(Cow::Borrowed(UNTRUSTED), |device| Cow::Owned(device.to_string()))),
     }
 }

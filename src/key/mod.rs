@@ -1,5 +1,6 @@
 //! Keys that requests are counted under. A selector yields each part of a key.
 
+pub mod descriptor;
 pub mod display;
 pub mod encoding;
 pub mod extract;
@@ -9,6 +10,8 @@ pub mod selector;
 pub mod spec;
 pub mod undisputed;
 
+pub use self::descriptor::Descriptor;
+pub use self::descriptor::DescriptorEntry;
 pub use self::display::DisplayKey;
 pub use self::display::OperatorKey;
 pub use self::display::OperatorPart;

@@ -72,7 +72,8 @@ pub fn key<'v>(
             | Selector::Method
             | Selector::Path
             | Selector::Route
-            | Selector::Device => key.push(part.as_compared(value).as_bytes()),
+            | Selector::Device
+            | Selector::Descriptor(_) => key.push(part.as_compared(value).as_bytes()),
         }
     }
     Ok(key)

@@ -31,6 +31,8 @@ pub enum Selector {
     Route,
     /// The id of a device cookie that is valid for the user name in the request, or one word for all others.
     Device,
+    /// An entry of a descriptor. No request has one.
+    Descriptor(Box<str>),
 }
 
 /// Whom or what the values of a selector distinguish.
@@ -63,6 +65,7 @@ impl Selector {
         "path",
         "route",
         "device",
+        "descriptor.",
     ];
 
     /// Whether the body may hold the value.
@@ -94,7 +97,8 @@ impl Selector {
             | Self::Method
             | Self::Path
             | Self::Route
-            | Self::Device => None,
+            | Self::Device
+            | Self::Descriptor(_) => None,
         }
     }
 
@@ -112,8 +116,25 @@ impl Selector {
             | Self::Param(_)
             | Self::Bearer
             | Self::BasicUser => SelectorSubject::Account,
+            Self::Descriptor(name) => entry_subject(name),
             Self::Host | Self::Method | Self::Path | Self::Route => SelectorSubject::Request,
         }
+    }
+}
+
+/// Entries in which Envoy writes the address of a client.
+const ADDRESS_ENTRIES: [&str; 2] = ["remote_address", "masked_remote_address"];
+
+/// Entries whose values are constants of Envoy's configuration.
+const CONSTANT_ENTRIES: [&str; 5] =
+    ["generic_key", "header_match", "query_match", "source_cluster", "destination_cluster"];
+
+/// What the entry of a descriptor distinguishes.
+fn entry_subject(name: &str) -> SelectorSubject {
+    match name {
+        _ if ADDRESS_ENTRIES.contains(&name) => SelectorSubject::Client,
+        _ if CONSTANT_ENTRIES.contains(&name) => SelectorSubject::Request,
+        _ => SelectorSubject::Account,
     }
 }
 
@@ -149,6 +170,7 @@ impl FromStr for Selector {
             "json" => Self::Json,
             "xml" => Self::Xml,
             "param" => Self::Param,
+            "descriptor" => Self::Descriptor,
             _ => return Err(InvalidSelector::Unknown(text.to_owned())),
         };
         if name.is_empty() {
@@ -177,6 +199,7 @@ impl fmt::Display for Selector {
             Self::Path => f.write_str("path"),
             Self::Route => f.write_str("route"),
             Self::Device => f.write_str("device"),
+            Self::Descriptor(name) => write!(f, "descriptor.{name}"),
         }
     }
 }
@@ -220,6 +243,8 @@ mod tests {
         check("path", &Selector::Path);
         check("route", &Selector::Route);
         check("device", &Selector::Device);
+        check("descriptor.remote_address", &Selector::Descriptor("remote_address".into()));
+        check("descriptor.A.b :c", &Selector::Descriptor("A.b :c".into()));
     }
 
     #[test]

@@ -61,7 +61,8 @@ impl KeyPart {
             | Selector::Bearer
             | Selector::BasicUser
             | Selector::Route
-            | Selector::Device => self.spelt(Cow::Borrowed(value)),
+            | Selector::Device
+            | Selector::Descriptor(_) => self.spelt(Cow::Borrowed(value)),
         }
     }
 

@@ -50,7 +50,9 @@ fn is_read_alike(part: &KeyPart, source: &Source<'_>) -> bool {
                 fields.element(name).next().is_some(),
             ];
             match stands {
-                [true, false, false, false] => query_is_unambiguous(head.query, name),
+                // Beside fields in a body, a name in the query may be none that the application reads: its user may have
+                // signed in by another field.
+                [true, false, false, false] => fields.has_no_field() && query_is_unambiguous(head.query, name),
                 [false, true, false, false] => posts && fields.form_is_unambiguous(name),
                 [false, false, true, false] => posts && fields.json_is_unambiguous(name),
                 [false, false, false, true] => posts && fields.element_is_unambiguous(name),
@@ -67,6 +69,7 @@ fn is_read_alike(part: &KeyPart, source: &Source<'_>) -> bool {
         | Selector::Method
         | Selector::Path
         | Selector::Route
-        | Selector::Device => true,
+        | Selector::Device
+        | Selector::Descriptor(_) => true,
     }
 }

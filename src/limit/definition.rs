@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::Count;
+use super::DescriptorFilter;
 use super::Rates;
 use super::Rule;
 use super::Then;
@@ -26,6 +27,8 @@ pub struct Limit {
     pub missing: Missing,
     pub rule: Rule,
     pub count: Count,
+    /// Which descriptors it meets, in a domain.
+    pub descriptors: DescriptorFilter,
     /// `distinct`: different values of this part are counted instead of requests.
     pub distinct: Option<KeyPart>,
     /// The outcome that resets the key.

@@ -3,6 +3,7 @@
 pub mod action;
 pub mod algorithm;
 pub mod definition;
+pub mod descriptor_filter;
 pub mod ladder;
 mod memory;
 pub mod rate;
@@ -32,6 +33,9 @@ pub use self::definition::Limit;
 pub use self::definition::LimitId;
 pub use self::definition::Missing;
 pub use self::definition::OnFailure;
+pub use self::descriptor_filter::DescriptorFilter;
+pub use self::descriptor_filter::DescriptorMismatch;
+pub use self::descriptor_filter::EntrySet;
 pub use self::ladder::Ladder;
 pub use self::ladder::Rung;
 pub use self::rate::InvalidRate;

@@ -21,4 +21,7 @@ pub enum Members {
     Addresses(AddressSet),
     /// Values of a selector. The selector is in the policy, beside the list, because lists know no keys.
     Values(ValueSet),
+    /// Addresses that another system decides about meanwhile. The number of the list in the client's
+    /// [`Reputation`](crate::client::Reputation).
+    Followed(u8),
 }

@@ -18,12 +18,12 @@ use tracing::info;
 use tracing::warn;
 
 use super::AcceptStop;
-use super::Connections;
 use super::ListenerState;
 use super::RequestHandler;
 use super::Settings;
 use super::accepted_socket::AcceptedSocket;
-use super::accepted_socket::log_rejected;
+use super::accepted_socket::log_foreign_asker;
+use super::accepted_socket::log_without_proxy_header;
 use super::proxy_protocol::ConnectionAddresses;
 use crate::client::ClientIp;
 
@@ -33,7 +33,6 @@ pub async fn serve<H: RequestHandler>(
     state: Arc<ListenerState>,
     settings: Arc<ArcSwap<Settings>>,
     handler: H,
-    connections: Connections,
     stop: AcceptStop,
 ) {
     let listener = match TcpListener::from_std(socket) {
@@ -44,7 +43,7 @@ pub async fn serve<H: RequestHandler>(
         Ok(local) => local,
         Err(error) => return error!(%error, "cannot accept connections: the socket has no address"),
     };
-    let accept_loop = AcceptLoop { local, state, settings, handler, connections };
+    let accept_loop = AcceptLoop { local, state, settings, handler };
     accept_loop.run(&listener, &stop).await;
     if !stop.is_handover() {
         accept_loop.drain_queue(listener).await;
@@ -56,7 +55,6 @@ struct AcceptLoop<H> {
     state: Arc<ListenerState>,
     settings: Arc<ArcSwap<Settings>>,
     handler: H,
-    connections: Connections,
 }
 
 impl<H: RequestHandler> AcceptLoop<H> {
@@ -95,27 +93,32 @@ impl<H: RequestHandler> AcceptLoop<H> {
     async fn wait_for_room(&self) {
         loop {
             let max = self.settings.load().max_connections;
-            if timeout(RETRY_INTERVAL, self.connections.room(max)).await.is_ok() {
+            if timeout(RETRY_INTERVAL, self.state.connections().room(max)).await.is_ok() {
                 return;
             }
         }
     }
 
     async fn start(&self, stream: TcpStream, peer: SocketAddr) {
-        let (is_trusted, tls) = {
+        let (is_trusted, askers, tls, connections) = {
             let runtime = self.state.runtime();
             let is_trusted = runtime.proxy_protocol.as_ref().map(|proxies| proxies.trusts(ClientIp::new(peer.ip())));
-            (is_trusted, runtime.tls.clone())
+            (is_trusted, runtime.askers.clone(), runtime.tls.clone(), runtime.connections.clone())
         };
         if is_trusted == Some(false) {
-            return log_rejected(&self.state, peer, &"the peer is not in `client_ip.trusted_proxies`");
+            connections.count_rejected();
+            return log_without_proxy_header(&self.state, peer, &"the peer is not in `client_ip.trusted_proxies`");
+        }
+        if askers.as_ref().is_some_and(|askers| !askers.contains(ClientIp::new(peer.ip()))) {
+            connections.count_rejected();
+            return log_foreign_asker(&self.state, peer, self.local);
         }
         let settings = self.settings.load_full();
-        let permit = self.connections.admit(&settings).await;
+        let permit = connections.admit(&settings).await;
         // With a wildcard address, only the connection knows which address the client connected to.
         let local = if self.local.ip().is_unspecified() { stream.local_addr().ok() } else { None };
         let addresses = ConnectionAddresses { source: peer, destination: local.unwrap_or(self.local) };
-        let accepted = AcceptedSocket { stream, addresses, permit, tls, settings };
+        let accepted = AcceptedSocket { stream, addresses, permit, askers, tls, settings };
         if is_trusted.is_some() {
             tokio::spawn(accepted.serve_behind_proxy(Arc::clone(&self.state), self.handler.clone()));
         } else if let Some(session) = accepted.serve(self.handler.clone()) {

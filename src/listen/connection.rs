@@ -9,6 +9,7 @@ use super::connections::ConnectionGroup;
 use super::connections::DrainStage;
 use super::progress::Progress;
 use super::tls::TlsInfo;
+use crate::client::Networks;
 
 /// One client's connection.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub struct Connection {
     pub peer: SocketAddr,
     /// The address that the client connected to.
     pub local: SocketAddr,
+    /// The proxies that may ask for decisions over this connection; `None`: its requests are forwarded.
+    pub askers: Option<Arc<Networks>>,
     /// The most fields of one request. HTTP/1 enforces it itself. HTTP/2 bounds only their bytes.
     pub max_headers: usize,
     /// For the bodies of requests that are kept until the decision.
@@ -30,10 +33,17 @@ pub struct Connection {
 
 impl Connection {
     /// A connection of this group.
-    pub(super) fn new(peer: SocketAddr, local: SocketAddr, max_headers: usize, group: &Arc<ConnectionGroup>) -> Self {
+    pub(super) fn new(
+        peer: SocketAddr,
+        local: SocketAddr,
+        askers: Option<Arc<Networks>>,
+        max_headers: usize,
+        group: &Arc<ConnectionGroup>,
+    ) -> Self {
         Self {
             peer,
             local,
+            askers,
             max_headers,
             peeked: Budget::default(),
             inspected: Budget::default(),

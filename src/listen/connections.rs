@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::Weak;
 use std::sync::atomic::AtomicU8;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use super::Settings;
 use super::connections_per_client::ClientPermit;
 use super::connections_per_client::ConnectionsPerClient;
 
-/// The open connections of the process or of one listener. Clones share the count.
+/// The open connections of the process, of one listener, or of what a listener served at one time. Clones share the count.
 #[derive(Clone, Debug, Default)]
 pub struct Connections {
     group: Arc<ConnectionGroup>,
@@ -35,9 +36,10 @@ impl Connections {
         Self { group: Arc::new(ConnectionGroup { ceiling: Some(ceiling), ..ConnectionGroup::default() }) }
     }
 
-    /// The connections of one listener. They are bounded and drained with these, and alone when the listener is removed.
+    /// A part of these connections. They are bounded and drained with these, and may be drained alone: those of a listener
+    /// that is removed, or those of what it served before.
     #[must_use]
-    pub fn of_listener(&self) -> Self {
+    pub fn part(&self) -> Self {
         let group = Arc::new(ConnectionGroup {
             parent: Some(Arc::clone(&self.group)),
             clients: Arc::clone(&self.group.clients),
@@ -53,6 +55,15 @@ impl Connections {
     /// How many connections are open. Tunnels count too.
     pub fn count(&self) -> usize {
         self.group.count.load(Ordering::Relaxed)
+    }
+
+    /// How many connections were closed at once, because their listener does not take their peer.
+    pub fn rejected(&self) -> u64 {
+        self.group.root().rejected.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn count_rejected(&self) {
+        self.group.count_rejected();
     }
 
     /// Like [`drain`](Self::drain), for when another process or listener accepts new connections: idle clients may send
@@ -142,9 +153,15 @@ pub(super) struct ConnectionGroup {
     /// The stage changed.
     pub(super) stage_changed: Notify,
     clients: Arc<ConnectionsPerClient>,
+    /// Counted for the process as a whole.
+    rejected: AtomicU64,
 }
 
 impl ConnectionGroup {
+    pub(super) fn count_rejected(&self) {
+        self.root().rejected.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Returns when the group has reached this stage.
     pub(super) async fn wait_for_stage(&self, stage: DrainStage) {
         loop {

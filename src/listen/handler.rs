@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::Method;
 use http::StatusCode;
 
@@ -10,6 +11,7 @@ use super::IncomingRequest;
 use super::InterimSender;
 use super::Response;
 use super::ResponseBody;
+use crate::head::Fields;
 
 /// Answers requests.
 pub trait RequestHandler: Clone + Send + Sync + 'static {
@@ -27,8 +29,17 @@ pub trait RequestHandler: Clone + Send + Sync + 'static {
         interim: InterimSender,
     ) -> impl Future<Output = Response<Self::Body>> + Send + Unpin + 'static;
 
-    /// Called for an invalid head, after it was answered. Over HTTP/1 its connection is closed.
-    fn refused(&self, _connection: &Connection, _refused: RefusedHead) {}
+    /// Answers an invalid head. Over HTTP/1 its connection is closed.
+    fn refuse(&self, connection: &Connection, refused: RefusedHead) -> Refusal;
+}
+
+/// The answer to an invalid head.
+#[derive(Debug, Default)]
+pub struct Refusal {
+    /// Those beside the fields of the protocol, the length and the date.
+    pub fields: Fields,
+    /// A short one: it is written at once.
+    pub body: Bytes,
 }
 
 /// The head of a request that was invalid.

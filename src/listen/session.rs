@@ -14,7 +14,6 @@ use tokio::io::AsyncWrite;
 use tracing::debug;
 
 use super::Connection;
-use super::RefusedHead;
 use super::RequestHandler;
 use super::Settings;
 use super::Tls;
@@ -113,14 +112,11 @@ async fn serve_http1<H: RequestHandler>(
     supervisor: &mut ConnectionSupervisor<'_>,
 ) {
     let respond = |request, interim| handler.handle(Arc::clone(connection), request, interim);
-    let mut session = Http1Session::new(connection, settings, channel, read, respond);
+    let mut session = Http1Session::new(connection, settings, channel, read, &handler, respond);
     let end = drive(&mut session, Http1Session::poll, |_| {}, Protocol::Http1, supervisor).await;
     let is_unread = match end {
         Some(SessionEnd::Finished) => session.is_unread(),
-        Some(SessionEnd::Refused(status)) => {
-            handler.refused(connection, RefusedHead::unread(status));
-            true
-        }
+        Some(SessionEnd::Refused) => true,
         Some(SessionEnd::Upgraded) => return session.hand_over(),
         Some(SessionEnd::Broken) | None => return,
     };

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use serde::Serialize;
 use serde::Serializer;
 use serde::ser::SerializeMap;
@@ -17,8 +18,10 @@ use crate::clock::wall;
 pub struct Event {
     pub time: Timestamp,
     pub kind: EventKind,
-    /// The limit or list that decided.
+    /// The limit that decided.
     pub limit: Option<Arc<str>>,
+    /// The list that denies the client.
+    pub list: Option<Box<str>>,
     /// Each selector of the key and its value, masked; `None` where there is no key.
     pub key: Option<Vec<(String, String)>>,
     /// The client whose request caused it.
@@ -33,10 +36,20 @@ pub struct Event {
     pub decision: Option<&'static str>,
     /// The banned address or network, where no key is banned.
     pub address: Option<Box<str>>,
+    /// The same, also where the key of a limit is one address. Only for what needs the address itself: it is written nowhere.
+    pub banned_network: Option<BannedNetwork>,
     /// The id of the ban.
     pub ban: Option<Box<str>>,
     /// As a sentence.
     pub reason: Option<Box<str>>,
+}
+
+/// A network whose ban begins or is lifted.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct BannedNetwork {
+    pub network: IpNet,
+    /// An operator has set the ban, perhaps in the place of another one.
+    pub by_operator: bool,
 }
 
 /// The `event` of the JSON.
@@ -68,6 +81,7 @@ impl Event {
             time: wall(),
             kind,
             limit: None,
+            list: None,
             key: None,
             client: None,
             until: None,
@@ -76,6 +90,7 @@ impl Event {
             request_id: None,
             decision: None,
             address: None,
+            banned_network: None,
             ban: None,
             reason: None,
         }
@@ -112,8 +127,9 @@ impl Event {
         all.into_iter().chain(optional).filter_map(|(name, text)| Some((name, text?))).collect()
     }
 
-    fn optional_texts(&self) -> [(&'static str, Option<&str>); 6] {
+    fn optional_texts(&self) -> [(&'static str, Option<&str>); 7] {
         [
+            ("list", self.list.as_deref()),
             ("route", self.route.as_deref()),
             ("request_id", self.request_id.as_deref()),
             ("decision", self.decision),

@@ -20,6 +20,7 @@ use super::audit::StreamAppender;
 use super::event_stream::EventStream;
 use super::notify::NotifySettings;
 use super::notify::WebhookChannels;
+use super::past_events::PastEvents;
 
 /// Lives as long as the process. A reload replaces the audit trail and the webhook channels.
 #[derive(Debug)]
@@ -28,6 +29,7 @@ pub struct EventBus {
     /// Whether the trail has any sink. Every denial reads this.
     has_trail: AtomicBool,
     stream: EventStream,
+    past: PastEvents,
     tasks: TaskTracker,
     closing: CancellationToken,
 }
@@ -38,6 +40,7 @@ impl EventBus {
             trail: ArcSwap::from_pointee(AuditTrail::default()),
             has_trail: AtomicBool::new(false),
             stream: EventStream::new(),
+            past: PastEvents::default(),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
         }
@@ -50,7 +53,11 @@ impl EventBus {
         redis: Option<&Arc<dyn StreamAppender>>,
         metrics: &Metrics,
     ) -> Result<AuditTrail, AuditError> {
-        AuditTrail::open(settings, Some(&self.trail.load()), AuditContext { metrics, redis, tasks: &self.tasks })
+        AuditTrail::open(
+            settings,
+            Some(&self.trail.load()),
+            AuditContext { metrics, redis, tasks: &self.tasks, closing: &self.closing },
+        )
     }
 
     pub fn set_trail(&self, trail: AuditTrail) {
@@ -74,6 +81,11 @@ impl EventBus {
         &self.stream
     }
 
+    /// The newest bans and reloads.
+    pub fn past(&self) -> &PastEvents {
+        &self.past
+    }
+
     /// Whether an event would reach the audit trail or a subscriber of the stream.
     pub(super) fn has_consumers(&self) -> bool {
         self.stream.has_subscribers() || self.has_trail.load(Ordering::Acquire)
@@ -83,6 +95,13 @@ impl EventBus {
     pub fn publish(&self, event: &Arc<Event>) {
         self.trail.load().append(event);
         self.stream.publish(event);
+        self.past.keep(event);
+    }
+
+    /// Keeps an event that another gateway publishes, for those who ask later. Of its lifts the audit trail has to know.
+    pub fn hear(&self, event: &Arc<Event>) {
+        self.trail.load().hear(event);
+        self.past.keep(event);
     }
 
     /// Ends the stream, and waits until all published events are written and sent, but no longer than `at_most`.

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::AppliedLimit;
@@ -22,9 +23,7 @@ use super::heavy_keys::KeyTable;
 use super::kept_requests::DecisionFacts;
 use super::kept_requests::KeptRequest;
 use super::kept_requests::KeptRequests;
-use super::kept_requests::LimitFacts;
-use super::kept_requests::MAX_PATH;
-use super::kept_requests::cut;
+use super::kept_requests::PolicyFacts;
 use super::metrics::LimitMetrics;
 use super::metrics::RouteMetrics;
 use super::metrics::UpstreamMetrics;
@@ -60,8 +59,10 @@ pub struct Recorder {
     kept_requests: Arc<KeptRequests>,
     /// Counts requests by client.
     clients: Arc<KeyTable>,
-    /// By `LimitId`: what stories say of the limit, and the counts of its keys.
-    watched_limits: Vec<(Arc<LimitFacts>, Arc<KeyTable>)>,
+    /// Counts requests by the keys of each limit, by `LimitId`.
+    keys: Vec<Arc<KeyTable>>,
+    /// What stories say of the configuration.
+    policy_facts: Arc<PolicyFacts>,
     /// By `UpstreamId`.
     upstreams: Vec<UpstreamMetrics>,
     /// `None`: no request is traced.
@@ -87,7 +88,7 @@ impl Recorder {
     ) -> Self {
         let metrics = &sinks.metrics;
         let format = settings.format.unwrap_or(sinks.default_format);
-        let names = [None].into_iter().chain(policy.routes.routes.iter().map(|route| Some(route.name.clone())));
+        let names = [None].into_iter().chain(policy.routes.all().iter().map(|route| Some(route.name.clone())));
         Self {
             log: settings.requests.then(|| RequestLog {
                 lines: Arc::clone(&sinks.lines),
@@ -95,18 +96,15 @@ impl Recorder {
                 query: settings.query,
             }),
             routes: names.map(|name| RouteMetrics::new(metrics, name)).collect(),
-            limits: policy.limits.iter().map(|limit| LimitMetrics::new(&limit.name, &limit.then.action)).collect(),
+            limits: policy.limits.iter().map(|limit| LimitMetrics::new(&limit.name)).collect(),
             channels: Vec::new(),
             tracer: None,
             event_bus: Arc::clone(&sinks.event_bus),
             clock: Clock::system(),
             kept_requests: Arc::clone(&sinks.kept_requests),
             clients: Arc::clone(sinks.key_tables.clients()),
-            watched_limits: policy
-                .limits
-                .iter()
-                .map(|limit| (Arc::new(LimitFacts::of(limit)), sinks.key_tables.limit(&limit.name)))
-                .collect(),
+            keys: policy.limits.iter().map(|limit| sinks.key_tables.limit(&limit.name)).collect(),
+            policy_facts: Arc::new(PolicyFacts::of(policy)),
             upstreams: upstreams.into_iter().map(|names| UpstreamMetrics::new(metrics, names)).collect(),
             metrics: Arc::clone(metrics),
         }
@@ -157,9 +155,19 @@ impl Recorder {
         self.event_bus.has_consumers() || limit.is_some_and(|limit| !self.channels_of(limit).is_empty())
     }
 
-    /// Counts a forwarded request in which a peer that is no trusted proxy names its client.
-    pub fn count_untrusted_forwarding(&self) {
-        self.metrics.count_untrusted_forwarding();
+    /// Counts a forwarded request in which a peer that is no trusted proxy names its client by this header.
+    pub fn count_untrusted_forwarding(&self, peer: IpAddr, header: &str) {
+        self.metrics.untrusted_forwarding().count(peer, header);
+    }
+
+    /// A proxy has asked about a request of this route, which passed. Its answer will not be seen.
+    pub fn note_unseen(&self, route: Option<RouteId>) {
+        self.route(route).is_asked_about.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a proxy has asked about requests of this route under this configuration.
+    pub fn is_unseen(&self, route: Option<RouteId>) -> bool {
+        self.route(route).is_asked_about.load(Ordering::Relaxed)
     }
 
     pub fn logs_requests(&self) -> bool {
@@ -171,14 +179,9 @@ impl Recorder {
         self.logs_requests() || self.has_consumers_for(Some(limit))
     }
 
-    /// What stories say of a limit.
-    pub fn limit_facts(&self, limit: LimitId) -> &Arc<LimitFacts> {
-        &self.watched_limits[usize::from(limit.0)].0
-    }
-
     /// The counts of the keys of a limit.
     pub fn keys_of(&self, limit: LimitId) -> &KeyTable {
-        &self.watched_limits[usize::from(limit.0)].1
+        &self.keys[usize::from(limit.0)]
     }
 
     /// The counts of clients.
@@ -190,9 +193,6 @@ impl Recorder {
     pub fn record(&self, request: &RequestRecord<'_>) {
         self.count(request);
         self.report(request);
-        if let Some(facts) = request.facts {
-            self.kept_requests.keep(self.kept(request, facts));
-        }
         if let Some(RequestLog { lines, format, query }) = &self.log {
             let context = LineContext {
                 route: request.route.map(|route| &*self.route(Some(route)).name),
@@ -204,29 +204,15 @@ impl Recorder {
         }
     }
 
-    fn kept(&self, request: &RequestRecord<'_>, facts: &Arc<DecisionFacts>) -> KeptRequest {
-        let is_listed = request.decision == DecisionLabel::Listed;
-        let named = |limit: &&str| facts.limits.iter().find(|met| &*met.facts.name == *limit);
-        KeptRequest {
-            id: request.request_id.into(),
-            time: before(clock::wall(), request.duration),
-            // Only requests that were held go on, and may fail.
-            decision: match request.decision {
-                DecisionLabel::Error | DecisionLabel::Allowed => DecisionLabel::Delayed,
-                decision => decision,
-            },
-            client: request.identity.client.address(),
-            peer: request.identity.peer.address(),
-            method: request.method.clone(),
-            host: request.host.into(),
-            path: cut(request.path, MAX_PATH),
-            route: request.route.map(|route| Arc::clone(&self.route(Some(route)).name)),
-            status: request.status.map(|status| status.as_u16()),
-            limit: request.limit.as_ref().and_then(named).map(|met| Arc::clone(&met.facts.name)),
-            ban: request.ban.map(Box::from),
-            list: request.limit.filter(|_| is_listed).map(Box::from),
-            facts: Arc::clone(facts),
-        }
+    /// Begins the story of a request that was just denied or held.
+    pub fn begin_story(&self, facts: DecisionFacts) -> Box<KeptRequest> {
+        KeptRequest::begin(&self.policy_facts, facts)
+    }
+
+    /// Keeps the story of a request that was denied or held, and has ended. Does not wait.
+    pub fn keep_story(&self, mut story: Box<KeptRequest>, request: &RequestRecord<'_>) {
+        story.complete(request);
+        self.kept_requests.keep(story);
     }
 
     /// Publishes the event of a denied or delayed request, and notifies the channels of its limit.
@@ -252,6 +238,7 @@ impl Recorder {
                 Some(applied) => Some(Arc::clone(self.limit_name(applied.limit))),
                 None => request.limit.map(Arc::from),
             },
+            list: request.list.map(Box::from),
             key: applied.and_then(|applied| applied.masked_key.as_ref()).map(|key| key.parts.clone()),
             client: Some(request.identity.client.address()),
             route: request.route.map(|route| Arc::clone(&self.route(Some(route)).name)),
@@ -278,13 +265,13 @@ impl Recorder {
         limit: LimitId,
         key: KeyHash,
         masked_key: Vec<(String, String)>,
-        client: IpAddr,
+        client: Option<IpAddr>,
         left: Duration,
     ) {
         let event = Event {
             limit: Some(Arc::clone(self.limit_name(limit))),
             key: Some(masked_key),
-            client: Some(client),
+            client,
             decision: Some(DecisionLabel::Banned.as_str()),
             ..Event::new(EventKind::Ban).lasting(left)
         };
@@ -324,11 +311,6 @@ impl Recorder {
     fn upstream(&self, upstream: UpstreamId) -> &UpstreamMetrics {
         &self.upstreams[usize::from(upstream.0)]
     }
-}
-
-fn before(moment: Timestamp, span: Duration) -> Timestamp {
-    let micros = u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
-    Timestamp::from_micros(moment.as_micros().saturating_sub(micros))
 }
 
 /// `None`: neither a limit nor a list acted on the request.

@@ -10,7 +10,6 @@ use http::Version;
 use super::DecisionLabel;
 use super::ObservedOutcome;
 use super::TraceId;
-use super::kept_requests::DecisionFacts;
 use crate::client::Identity;
 use crate::decision::LimitReport;
 use crate::key::KeyHash;
@@ -37,8 +36,10 @@ pub struct RequestRecord<'a> {
     pub trace: Option<TraceId>,
     pub route: Option<RouteId>,
     pub decision: DecisionLabel,
-    /// The name of the limit or list that decided.
+    /// The name of the limit that decided.
     pub limit: Option<&'a str>,
+    /// The name of the list that denies the client.
+    pub list: Option<&'a str>,
     /// The id of the ban that denies the request.
     pub ban: Option<&'a str>,
     /// Every limit that was asked, shadow limits too.
@@ -61,8 +62,6 @@ pub struct RequestRecord<'a> {
     pub bytes_out: u64,
     /// `None`: no limit denied or held the request.
     pub applied_limit: Option<&'a AppliedLimit>,
-    /// What the gateway knew when it denied or held the request. `None`: it passed at once, or nothing was decided.
-    pub facts: Option<&'a Arc<DecisionFacts>>,
 }
 
 /// The limit that denied or held a request.

@@ -43,7 +43,7 @@ impl LogContents {
         let mut contents = Self::default();
         for request in sample {
             contents.note(Part::Host, request.host.is_some());
-            contents.note(Part::Query, request.target.contains('?'));
+            contents.note(Part::Query, request.has_query);
             contents.note(Part::Duration, request.duration.is_some());
             contents.note(Part::Outcome, request.outcome.is_some());
             contents.headers.note(&request.headers, request.has_all_headers);
@@ -72,7 +72,9 @@ impl LogContents {
             Selector::Header(name) => self.headers.holds(name.as_str()),
             Selector::Cookie(_) | Selector::Device => self.headers.holds(KnownName::COOKIE.as_str()),
             Selector::Bearer | Selector::BasicUser => self.headers.holds(KnownName::AUTHORIZATION.as_str()),
-            Selector::Form(_) | Selector::Json(_) | Selector::Xml(_) | Selector::Param(_) => false,
+            Selector::Form(_) | Selector::Json(_) | Selector::Xml(_) | Selector::Param(_) | Selector::Descriptor(_) => {
+                false
+            }
         };
         // No key ring verifies the cookies of yesterday.
         (!held || *selector == Selector::Device).then(|| selector.to_string())
@@ -98,7 +100,8 @@ impl LogContents {
         (!self.holds(Part::Duration)).then(|| "how long a request took".to_owned())
     }
 
-    /// What of an answer an outcome needs and the log does not hold. A log that has the outcomes themselves lacks nothing.
+    /// What of an answer an outcome needs and the log does not hold. A log that has the outcomes themselves lacks
+    /// nothing.
     pub fn lacks_for_outcome(&self, rule: &OutcomeRule) -> Vec<String> {
         if self.holds(Part::Outcome) { Vec::new() } else { self.lacks_of_answer(rule) }
     }

@@ -10,9 +10,22 @@ use super::LoggedHeader;
 use super::LoggedRequest;
 use super::LoggedValue;
 use crate::gateway::admit::framing;
+use crate::gateway::admit::strip::strip;
+use crate::gateway::forward::significant_headers::SignificantHeaders;
 use crate::head;
 use crate::head::Fields;
 use crate::head::KnownName;
+
+/// The head as the rules see it, without what the gateway removes. `None`: the gateway refuses the request.
+pub(super) fn admitted(
+    request: &LoggedRequest,
+    significant: &SignificantHeaders,
+    has_challenges: bool,
+) -> Option<head::RequestHead> {
+    let mut head = head(request)?;
+    strip(&mut head.fields, significant, has_challenges);
+    Some(head)
+}
 
 /// The head of a logged request, as far as the log holds it. `None`: the gateway refuses it.
 pub(super) fn head(request: &LoggedRequest) -> Option<head::RequestHead> {

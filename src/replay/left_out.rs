@@ -15,6 +15,7 @@ use crate::limit::Rule;
 use crate::list::ListId;
 use crate::route::Condition;
 use crate::route::Route;
+use crate::route::RouteTable;
 
 /// A part of a configuration that was not replayed.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -45,8 +46,9 @@ pub enum LeftOutKind {
 pub fn leave_out(policy: &mut Policy, contents: &LogContents) -> Vec<LeftOut> {
     let mut pass = Pass { contents, unknown_lists: unknown_lists(policy, contents), ..Pass::new(contents) };
     pass.lists(policy);
-    let routes = mem::take(&mut policy.routes.routes);
-    policy.routes.routes = routes.into_iter().filter_map(|route| pass.route(route, &policy.limits)).collect();
+    let routes = mem::take(&mut policy.routes).into_routes();
+    let routes = routes.into_iter().filter_map(|route| pass.route(route, &policy.limits));
+    policy.routes = RouteTable::new(routes.collect());
     let everywhere = mem::take(&mut policy.everywhere);
     policy.everywhere = everywhere.into_iter().filter(|&id| pass.keeps_everywhere(id, policy.limit(id))).collect();
     pass.limits_without_place(policy);
@@ -93,7 +95,7 @@ impl<'c> Pass<'c> {
     /// The route without what cannot be decided. `None`: it cannot be decided which requests take it.
     fn route(&mut self, mut route: Route, limits: &[Limit]) -> Option<Route> {
         let name = Arc::clone(&route.name);
-        let lacks = self.condition_lacks(&route.condition);
+        let lacks = self.route_lacks(&route);
         if !lacks.is_empty() {
             for &id in &route.limits {
                 self.limits.push((id, Some(Arc::clone(&name)), lacks.clone()));
@@ -154,7 +156,7 @@ impl<'c> Pass<'c> {
 
     /// Names the limits that were left out: without a route those that have no place left.
     fn limits_without_place(&mut self, policy: &Policy) {
-        let on_routes = policy.routes.routes.iter().flat_map(|route| &route.limits);
+        let on_routes = policy.routes.all().iter().flat_map(|route| &route.limits);
         let placed: Vec<LimitId> = on_routes.chain(&policy.everywhere).copied().collect();
         let mut named: Vec<LeftOut> = Vec::new();
         for (id, route, lacks) in mem::take(&mut self.limits) {
@@ -171,6 +173,15 @@ impl<'c> Pass<'c> {
             left_out.lacks.dedup();
         }
         self.left_out.append(&mut named);
+    }
+
+    /// What is missing to decide which requests take a route.
+    fn route_lacks(&self, route: &Route) -> Vec<String> {
+        match &route.domain {
+            // No log of requests holds what a proxy asked about.
+            Some(domain) => vec![format!("descriptors of the domain {domain}")],
+            None => self.condition_lacks(&route.condition),
+        }
     }
 
     fn condition_lacks(&self, condition: &Condition) -> Vec<String> {

@@ -23,6 +23,8 @@ pub struct LoggedRequest {
     pub host: Option<Box<str>>,
     /// The path and the query, or an absolute URL, as they were sent.
     pub target: Box<str>,
+    /// Whether the query would be in the target: a log may leave all queries out.
+    pub has_query: bool,
     /// What the client got; `None` where it left before.
     pub status: Option<StatusCode>,
     pub answered_by: AnsweredBy,
@@ -72,6 +74,7 @@ impl LoggedRequest {
             method,
             host: host_of(target),
             target: target.into(),
+            has_query: true,
             status: None,
             answered_by: AnsweredBy::Unknown,
             outcome: None,
@@ -81,8 +84,8 @@ impl LoggedRequest {
         }
     }
 
-    /// The status of an answer. Codes that no application sends mean that there was none: nginx logs 499 where the client
-    /// left, HAProxy -1, Caddy 0.
+    /// The status of an answer. Codes that no application sends mean that there was none: nginx logs 499 where the
+    /// client left, HAProxy -1, Caddy 0.
     #[must_use]
     pub(super) fn answered_with(self, status: u16) -> Self {
         let Ok(code) = StatusCode::from_u16(status) else { return self };

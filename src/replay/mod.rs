@@ -3,7 +3,8 @@
 //! - [`logged_request`]: a request as a log tells it; [`formats`]: the formats of logs, each a pure parser of one line.
 //! - [`input`]: the requests of several files in the order of time.
 //! - [`contents`]: what a log holds; [`left_out`]: the rules that need more are left out.
-//! - [`simulation`], `head`, `due`: decides requests as the gateway does, with the time of the log and counts in memory.
+//! - [`simulation`], `head`, `due`: decides requests as the gateway does, with the time of the log and counts in
+//!   memory.
 //! - [`replaying`]: all of it together; [`report`]: what was found.
 //! - [`suggest`](mod@suggest): proposes limits that the traffic would have lived with.
 

@@ -12,8 +12,8 @@ use crate::client::ClientIp;
 use crate::clock::Timestamp;
 use crate::config::Settings;
 
-/// Replays all requests of `logs` under `settings`, and beside it under the settings `against`. `progress` is called now and
-/// then.
+/// Replays all requests of `logs` under `settings`, and beside it under the settings `against`. `progress` is called
+/// now and then.
 pub fn replay(
     mut logs: LogFiles,
     settings: Settings,
@@ -42,12 +42,12 @@ pub fn replay(
         totals.note(decision.at, request.started);
         totals.from_trusted_proxies += u64::from(clients.trusts(ClientIp::new(request.client)));
         totals.unknown_outcomes += u64::from(decision.has_unknown_outcome);
-        counts.add(simulation.policy(), request.client, &decision);
+        counts.add(request.client, &decision);
         if let Some(old) = &mut old
             && let Some(before) = old.simulation.decide(&request)
         {
             let (policy, old_policy) = (simulation.policy(), old.simulation.policy());
-            old.counts.add(old_policy, request.client, &before);
+            old.counts.add(request.client, &before);
             old.differences.add(request.client, (policy, &decision), (old_policy, &before));
         }
     }

@@ -17,8 +17,8 @@ use super::LogContents;
 use super::LoggedRequest;
 use super::due::Due;
 use super::due::DueEvent;
+use super::head::admitted;
 use super::head::append;
-use super::head::head;
 use super::left_out::leave_out;
 use crate::client::ClientIp;
 use crate::clock::Clock;
@@ -30,7 +30,6 @@ use crate::decision::Decision;
 use crate::decision::Policy;
 use crate::decision::Settlement;
 use crate::decision::Verdicts;
-use crate::gateway::admit::strip::strip;
 use crate::gateway::decide::bans;
 use crate::gateway::decide::record::DecisionRecord;
 use crate::gateway::decide::suspected_bans;
@@ -78,7 +77,7 @@ impl Simulation {
     pub fn new(settings: Settings, contents: &LogContents) -> (Self, Vec<LeftOut>) {
         let Settings { mut policy, clients, store: store::Settings { memory, .. }, .. } = settings;
         let left_out = leave_out(&mut policy, contents);
-        let rules = policy.routes.routes.iter().map(|route| route.outcome.as_ref());
+        let rules = policy.routes.all().iter().map(|route| route.outcome.as_ref());
         let decided_by_answers = rules.map(|rule| rule.is_none_or(|rule| contents.decides(rule))).collect();
         let significant_headers = SignificantHeaders::new(&policy, &clients);
         let clock = ManualClock::at(Timestamp::EPOCH);
@@ -95,9 +94,8 @@ impl Simulation {
 
     /// Decides the next request. `None`: the gateway refuses it before any rule, as malformed.
     pub fn decide(&mut self, request: &LoggedRequest) -> Option<SimulatedDecision> {
-        let mut head = head(request)?;
+        let head = admitted(request, &self.significant_headers, self.policy.challenges())?;
         self.advance(request.started);
-        strip(&mut head.fields, &self.significant_headers, self.policy.challenges());
         let (policy, store, now) = (&self.policy, &*self.store, self.clock.now());
         let head = RequestHead::read(&head, ClientIp::new(request.client));
         let mut plan = decision::enter(policy, &head).plan(BodyFields::NONE, &store.hasher());

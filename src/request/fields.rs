@@ -89,6 +89,14 @@ impl BodyFields {
         self.is_fully_read
     }
 
+    /// Whether no application reads any field in the body.
+    pub fn has_no_field(&self) -> bool {
+        let is_bare = |BodyText { bytes, kinds }: &BodyText| {
+            !kinds.multipart && !kinds.json && !kinds.xml && !bytes.contains(&b'=')
+        };
+        self.is_fully_read && self.texts.iter().all(is_bare)
+    }
+
     /// Every value that some application may read for the form field `name`, in a body that is urlencoded or multipart
     /// or declares to be. A name counts in every spelling that some application accepts.
     pub fn form<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Cow<'a, str>> {

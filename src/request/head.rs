@@ -7,6 +7,7 @@ use http::Method;
 use super::host::CanonicalHost;
 use super::path::RequestPath;
 use crate::client::ClientIp;
+use crate::client::Reputation;
 use crate::head;
 use crate::head::Fields;
 
@@ -19,6 +20,8 @@ pub struct RequestHead<'r> {
     pub query: &'r str,
     pub fields: &'r Fields,
     pub client: ClientIp,
+    /// What the lists that follow a source say of the client.
+    pub reputation: Reputation,
 }
 
 impl<'r> RequestHead<'r> {
@@ -33,7 +36,14 @@ impl<'r> RequestHead<'r> {
             query: query.unwrap_or_default(),
             fields: &head.fields,
             client,
+            reputation: Reputation::default(),
         }
+    }
+
+    /// The same for a client of which something is known.
+    #[must_use]
+    pub fn with_reputation(self, reputation: Reputation) -> Self {
+        Self { reputation, ..self }
     }
 }
 

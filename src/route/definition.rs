@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Condition;
 use super::KnownClients;
 use crate::limit::DenyResponse;
+use crate::limit::DescriptorFilter;
 use crate::limit::LimitId;
 use crate::list::ListId;
 use crate::outcome::OutcomeRule;
@@ -22,7 +23,10 @@ pub struct RouteId(pub u16);
 pub struct Route {
     /// Its `name`, or the text of its `match` where it has none.
     pub name: Arc<str>,
+    /// Of requests. A route of a domain has none.
     pub condition: Condition,
+    /// The domain whose descriptors take this route. No request takes such a route.
+    pub domain: Option<Arc<str>>,
     pub upstream: UpstreamId,
     /// `only`: clients outside these lists are denied.
     pub only: Option<Vec<ListId>>,
@@ -31,4 +35,6 @@ pub struct Route {
     pub outcome: Option<Arc<OutcomeRule>>,
     pub known_clients: Option<KnownClients>,
     pub deny_response: Option<Box<DenyResponse>>,
+    /// The descriptors that a domain denies.
+    pub denied: Vec<DescriptorFilter>,
 }

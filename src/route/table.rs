@@ -1,4 +1,5 @@
-//! The walk through the routes. The first match wins, but only a sure match ends the walk.
+//! The walk through the routes. The first match wins, but only a sure match ends the walk. Descriptors take the route of
+//! their domain.
 
 use smallvec::SmallVec;
 
@@ -10,7 +11,10 @@ use super::RouteId;
 /// Routes in the order they are tried.
 #[derive(Clone, Debug, Default)]
 pub struct RouteTable {
-    pub routes: Vec<Route>,
+    /// Those of domains come last.
+    routes: Vec<Route>,
+    /// How many routes are for requests.
+    requests: usize,
 }
 
 /// The routes that a request may take.
@@ -24,13 +28,50 @@ pub struct Walk {
 }
 
 impl RouteTable {
+    /// The routes in their order, and those of domains after all others.
+    pub fn new(routes: Vec<Route>) -> Self {
+        let mut table = Self::default();
+        for route in routes {
+            table.push(route);
+        }
+        table
+    }
+
+    /// Adds a route after those of its kind. The ids of domains change with each route of requests.
+    pub fn push(&mut self, route: Route) -> &mut Route {
+        let place = if route.domain.is_some() { self.routes.len() } else { self.requests };
+        self.requests += usize::from(route.domain.is_none());
+        self.routes.insert(place, route);
+        &mut self.routes[place]
+    }
+
+    pub fn into_routes(self) -> Vec<Route> {
+        self.routes
+    }
+
+    /// Every route.
+    pub fn all(&self) -> &[Route] {
+        &self.routes
+    }
+
+    /// The routes that requests may take, in the order they are tried.
+    pub fn of_requests(&self) -> &[Route] {
+        &self.routes[..self.requests]
+    }
+
+    /// The route of a domain; `None`: no route names it.
+    pub fn of_domain(&self, domain: &str) -> Option<RouteId> {
+        let domains = (0..).map(RouteId).zip(&self.routes).skip(self.requests);
+        domains.into_iter().find(|(_, route)| route.domain.as_deref() == Some(domain)).map(|(id, _)| id)
+    }
+
     pub fn get(&self, id: RouteId) -> &Route {
         &self.routes[usize::from(id.0)]
     }
 
     pub fn walk(&self, request: &mut RequestReadings<'_>) -> Walk {
         let mut walk = Walk::default();
-        for (id, route) in (0..).map(RouteId).zip(&self.routes) {
+        for (id, route) in (0..).map(RouteId).zip(self.of_requests()) {
             let Ok(certainty) = route.condition.judge(request) else { continue };
             walk.collected.push(id);
             if walk.primary.is_none() && certainty >= Certainty::Plainly {

@@ -37,6 +37,4 @@ pub use self::failover::Failover;
 pub use self::key_ring::LiveKeyRing;
 pub use self::memory::MemoryStore;
 pub use self::settings::Settings;
-pub use self::shared_records::RecordKind;
-pub use self::shared_records::SharedRecord;
 pub use self::shared_records::SharedRecords;

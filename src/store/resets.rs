@@ -134,6 +134,7 @@ mod tests {
             on_failure: OnFailure::Local,
             items: Items::new(),
             unless_known: false,
+            is_free: false,
         });
         local.decide_now(&Batch { charges: charges.collect(), ..Batch::default() });
         assert_eq!(local.len(), 3);

@@ -1,15 +1,11 @@
 //! The attacks on a login, none of which may succeed.
 
-use std::fmt::Write;
-use std::fs;
 use std::net::SocketAddr;
-use std::process::Command;
 use std::thread;
-
-use tempfile::TempDir;
 
 use crate::support::Gateway;
 use crate::support::Response;
+use crate::support::hydra;
 
 /// A login behind a gateway, where one password is right for everybody.
 pub(crate) trait Login: Sync {
@@ -53,8 +49,8 @@ const GUESSES: usize = 10;
 /// A tool that guesses passwords for a living finds alice's without the gateway, and not with it, while she logs in.
 #[track_caller]
 pub(crate) fn a_thousand_words_find_nothing(login: &impl Login, gateway: &Gateway) {
-    let folder = tempfile::tempdir().expect("a folder for the words");
-    let found = hydra(login, &folder, login.address());
+    let (form, words) = (login.form(), words(login.password(), PLACE));
+    let found = hydra(login.address(), &form, &words);
     assert!(found.contains("1 valid password found"), "without the gateway: {found}");
     let unguarded = login.judged("alice");
     assert!(unguarded > PLACE, "{unguarded} attempts");
@@ -62,7 +58,7 @@ pub(crate) fn a_thousand_words_find_nothing(login: &impl Login, gateway: &Gatewa
     assert!(login.gets_in(gateway, "127.0.0.77", "alice"), "no guess was made yet");
     let mut successes = 1;
     let said = thread::scope(|scope| {
-        let attack = scope.spawn(|| hydra(login, &folder, gateway.address()));
+        let attack = scope.spawn(|| hydra(gateway.address(), &form, &words));
         while !attack.is_finished() {
             assert!(login.gets_in(gateway, "127.0.0.77", "alice"), "the owner is known");
             successes += 1;
@@ -127,21 +123,9 @@ pub(crate) fn readings_are_throttled(
     read
 }
 
-/// Guesses with a thousand words, of which one is right; what the tool said.
-fn hydra(login: &impl Login, folder: &TempDir, address: SocketAddr) -> String {
-    let mut words = String::new();
-    for number in 0..1000 {
-        let _ =
-            if number == PLACE { writeln!(words, "{}", login.password()) } else { writeln!(words, "guess-{number}") };
-    }
-    fs::write(folder.path().join("words"), words).expect("a file in the folder");
-    let output = Command::new("timeout")
-        .args(["60", "hydra", "-I", "-t", "16", "-l", "alice", "-P", "words", "-s", &address.port().to_string()])
-        .args(["127.0.0.1", "http-post-form", &login.form()])
-        .current_dir(folder.path())
-        .output()
-        .expect("hydra is installed: ./tests/run installs it");
-    String::from_utf8_lossy(&output.stdout).into_owned()
+/// A thousand words, of which one is the password.
+pub(crate) fn words(password: &str, place: usize) -> Vec<String> {
+    (0..1000).map(|number| if number == place { password.to_owned() } else { format!("guess-{number}") }).collect()
 }
 
 /// Fields as a browser sends them.

@@ -14,6 +14,7 @@ use source::without_tests;
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("spelling", &[]),
+    ("secret", &[]),
     ("clock", &[]),
     ("timer", &[]),
     ("base64", &[]),
@@ -25,11 +26,12 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("glob", &[]),
     ("head", &["byte_count"]),
     ("pool", &[]),
-    ("http1", &["corpus", "head", "pool"]),
+    ("http1", &["corpus", "digits", "head", "pool"]),
     ("http2", &[]),
     ("http_client", &[]),
     ("tls", &[]),
     ("pending_reservations", &["clock"]),
+    ("crowdsec", &["clock", "corpus", "http_client", "tls"]),
     ("signing", &["clock"]),
     ("client", &["clock", "base64", "head", "signing"]),
     ("request", &["base64", "byte_count", "corpus", "head", "client"]),
@@ -37,7 +39,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("key", &["head", "client", "request"]),
     ("challenge", &["clock", "signing", "key"]),
     ("outcome", &["coalesce", "glob", "head", "request"]),
-    ("limit", &["clock", "head", "key", "list", "outcome"]),
+    ("limit", &["clock", "glob", "head", "key", "list", "outcome"]),
     ("route", &["glob", "head", "client", "request", "list", "key", "limit", "outcome"]),
     (
         "decision",
@@ -80,6 +82,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "record",
         &[
             "clock",
+            "crowdsec",
             "digits",
             "files",
             "head",
@@ -124,17 +127,26 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "admin",
         &[
-            "head", "units", "spelling", "clock", "list", "key", "limit", "outcome", "route", "decision", "store",
-            "upstream", "listen", "record",
+            "head", "units", "spelling", "secret", "clock", "list", "key", "limit", "outcome", "route", "decision",
+            "store", "upstream", "listen", "record",
+        ],
+    ),
+    (
+        "fronts",
+        &[
+            "timer", "pool", "clock", "client", "head", "key", "limit", "outcome", "decision", "listen", "gateway",
+            "admin",
         ],
     ),
     (
         "config",
         &[
-            "units", "spelling", "glob", "clock", "corpus", "files", "head", "tls", "client", "request", "list", "key",
-            "limit", "outcome", "route", "decision", "store", "upstream", "listen", "record", "gateway", "admin",
+            "crowdsec", "units", "spelling", "secret", "glob", "clock", "corpus", "files", "head", "tls", "client",
+            "request", "list", "key", "limit", "outcome", "route", "decision", "store", "upstream", "listen", "record",
+            "gateway", "admin",
         ],
     ),
+    ("convert", &["spelling", "limit", "config"]),
     (
         "replay",
         &[
@@ -145,8 +157,9 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "app",
         &[
-            "units", "spelling", "glob", "clock", "files", "client", "request", "list", "key", "limit", "outcome",
-            "route", "decision", "store", "upstream", "listen", "record", "gateway", "admin", "config",
+            "crowdsec", "units", "spelling", "glob", "clock", "files", "client", "request", "list", "key", "limit",
+            "outcome", "route", "decision", "store", "upstream", "listen", "record", "gateway", "fronts", "admin",
+            "config",
         ],
     ),
     (
@@ -174,11 +187,12 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "gateway",
             "admin",
             "config",
+            "convert",
             "replay",
             "app",
         ],
     ),
-    ("fuzzing", &["http1", "request", "store", "upstream", "listen", "gateway", "config", "replay"]),
+    ("fuzzing", &["crowdsec", "http1", "request", "store", "upstream", "listen", "gateway", "config", "replay"]),
 ];
 
 /// Modules that only compute: what they need is an argument.

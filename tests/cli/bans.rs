@@ -1,9 +1,11 @@
 //! `portcullis bans` against a running gateway.
 
-use crate::command::Ended;
-use crate::command::Folder;
-use crate::command::unused_address;
+use crate::support::Ended;
+use crate::support::Folder;
 use crate::support::Gateway;
+use crate::support::RedisServer;
+use crate::support::eventually;
+use crate::support::unused_address;
 
 const CONFIG: &str = "\
 admin: {address: 127.0.0.1:0, token_file: token}
@@ -13,19 +15,13 @@ routes:
     limits: [{name: login guesses, key: param.username, rate: 5/hour}]
 ";
 
-fn start() -> Gateway {
-    Gateway::with_files(CONFIG, &[("token", "s3cret\n")])
-}
-
 fn bans(gateway: &Gateway, arguments: &[&str]) -> Ended {
-    let admin = format!("http://{}", gateway.admin());
-    let arguments = [&["bans"], arguments, &["--admin", &admin]].concat();
-    Folder::empty().run_in(&arguments, &[("PORTCULLIS_TOKEN", "s3cret")])
+    gateway.run(&[&["bans"], arguments].concat())
 }
 
 #[test]
 fn an_address_is_banned_listed_exported_and_freed() {
-    let gateway = start();
+    let gateway = Gateway::with_token(CONFIG);
     assert_eq!(bans(&gateway, &["list"]).stdout, "no bans\n");
     let ended = bans(&gateway, &["add", "127.0.0.1", "--for", "1h", "--reason", "scans"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -50,7 +46,7 @@ fn an_address_is_banned_listed_exported_and_freed() {
 
 #[test]
 fn a_key_is_banned_under_its_limit_and_told_to_whoever_may_lift_it() {
-    let gateway = start();
+    let gateway = Gateway::with_token(CONFIG);
     let ended = bans(&gateway, &["add", "--limit", "login guesses", "param.username=alice", "--for", "30m"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stdout.starts_with("login guesses: param.username=alice is banned until "), "{ended:?}");
@@ -61,7 +57,7 @@ fn a_key_is_banned_under_its_limit_and_told_to_whoever_may_lift_it() {
 
 #[test]
 fn a_ban_is_lifted_by_its_address_by_its_key_or_with_all_others() {
-    let gateway = start();
+    let gateway = Gateway::with_token(CONFIG);
     let add = |what: &[&str]| assert_eq!(bans(&gateway, &[&["add", "--for", "1h"], what].concat()).code, Some(0));
     let remove = |what: &[&str]| bans(&gateway, &[&["remove"], what].concat());
     let alice = ["--limit", "login guesses", "param.username=alice"];
@@ -92,7 +88,7 @@ fn a_ban_is_lifted_by_its_address_by_its_key_or_with_all_others() {
 
 #[test]
 fn a_network_as_large_as_a_country_is_banned_only_when_it_is_meant() {
-    let gateway = start();
+    let gateway = Gateway::with_token(CONFIG);
     let add = |network: &str, more: &[&str]| bans(&gateway, &[&["add", network, "--for", "1h"], more].concat());
     for (network, enough) in
         [("126.0.0.0/7", "/8"), ("0.0.0.0/1", "/8"), ("2000::/15", "/16"), ("::ffff:126.0.0.0/103", "/8")]
@@ -117,7 +113,7 @@ fn a_network_as_large_as_a_country_is_banned_only_when_it_is_meant() {
 
 #[test]
 fn what_is_wrong_is_said_and_usage_and_reach_have_codes_of_their_own() {
-    let gateway = start();
+    let gateway = Gateway::with_token(CONFIG);
     let wrong = |arguments: &[&str], code: i32, said: &str| {
         let ended = bans(&gateway, arguments);
         assert_eq!(ended.code, Some(code), "{ended:?}");
@@ -143,4 +139,38 @@ fn what_is_wrong_is_said_and_usage_and_reach_have_codes_of_their_own() {
     let ended =
         Folder::empty().run_in(&["bans", "list"], &[("PORTCULLIS_ADMIN", &format!("http://{}", unused_address()))]);
     assert_eq!(ended.code, Some(3), "{ended:?}");
+}
+
+#[test]
+fn while_redis_is_away_it_is_said_who_knows_a_ban_and_what_stays_in_force() {
+    let mut redis = RedisServer::start();
+    let gateway = Gateway::with_token(format!(
+        "admin: {{address: 127.0.0.1:0, token_file: token}}\nupstream: http://127.0.0.1:1\n\
+         store: {{redis: {{url: \"{}\"}}}}\nlimits: [{{name: pace, key: client_ip, rate: 5/hour}}]\n",
+        redis.url()
+    ));
+    let add = |address: &str| bans(&gateway, &["add", address, "--for", "1h"]);
+    eventually("redis has it", || !add("198.51.100.1").stdout.contains("only this gateway"));
+    redis.kill();
+    let ended = add("198.51.100.2");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.contains("only this gateway knows it: Redis does not answer"), "{ended:?}");
+    let listed = bans(&gateway, &["list"]).stdout;
+    assert!(listed.contains("1 of 2: only this gateway knows it"), "{listed}");
+
+    // The ban that only this gateway has is lifted. The other one would come back with Redis.
+    let ended = bans(&gateway, &["remove", "198.51.100.2"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = bans(&gateway, &["remove", "198.51.100.1"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("the ban stays in force until it is back and you lift it again"), "{ended:?}");
+    let ended = bans(&gateway, &["remove", "198.51.100.9"]);
+    assert!(ended.code == Some(1) && ended.stderr.contains("a ban that only Redis has stays in force"), "{ended:?}");
+    assert_eq!(add("198.51.100.3").code, Some(0));
+    let ended = bans(&gateway, &["remove", "--all"]);
+    assert!(ended.code == Some(1) && ended.stderr.contains("one that only this gateway knew is lifted"), "{ended:?}");
+
+    redis.restart();
+    eventually("redis is back", || bans(&gateway, &["remove", "--all"]).code == Some(0));
+    assert_eq!(bans(&gateway, &["list"]).stdout, "no bans\n");
 }

@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::command::Ended;
-use crate::command::Folder;
+use crate::support::Ended;
+use crate::support::Folder;
 use crate::support::succeed;
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use crate::command::Folder;
+use crate::support::Folder;
 
 const GOOD: &str = "\
 listen: 127.0.0.1:8080

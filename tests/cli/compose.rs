@@ -13,8 +13,8 @@ use portcullis::config::yaml;
 use portcullis::config::yaml::Content;
 use portcullis::config::yaml::Node;
 
-use crate::command::Folder;
 use crate::demo::Application;
+use crate::support::Folder;
 use crate::support::Gateway;
 use crate::support::RedisServer;
 use crate::support::eventually;

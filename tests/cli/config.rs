@@ -1,9 +1,8 @@
 //! `portcullis config` and `portcullis reload` against a running gateway.
 
-use crate::command::Ended;
-use crate::command::Folder;
-use crate::command::unused_address;
+use crate::support::Folder;
 use crate::support::Gateway;
+use crate::support::unused_address;
 
 const CONFIG: &str = "\
 admin: {address: 127.0.0.1:0, token_file: token}
@@ -12,43 +11,33 @@ store: {redis: {url: 'redis://:hunter2@127.0.0.1:1'}}
 limits: [{name: pace, key: client_ip, rate: 2/hour}]
 ";
 
-fn start() -> Gateway {
-    Gateway::with_files(CONFIG, &[("token", "s3cret\n")])
-}
-
-fn run(gateway: &Gateway, arguments: &[&str]) -> Ended {
-    let admin = format!("http://{}", gateway.admin());
-    let arguments = [arguments, &["--admin", &admin]].concat();
-    Folder::empty().run_in(&arguments, &[("PORTCULLIS_TOKEN", "s3cret")])
-}
-
 #[test]
 fn the_configuration_in_force_is_printed_as_yaml_or_json() {
-    let gateway = start();
-    let yaml = run(&gateway, &["config"]);
+    let gateway = Gateway::with_token(CONFIG);
+    let yaml = gateway.run(&["config"]);
     assert_eq!(yaml.code, Some(0), "{yaml:?}");
     assert!(yaml.stdout.contains("rate: 2/hour\n") && !yaml.stdout.contains("hunter2"), "{yaml:?}");
-    let json = run(&gateway, &["config", "--format", "json"]).json();
+    let json = gateway.run(&["config", "--format", "json"]).json();
     assert_eq!(json["limits"][0]["name"], "pace");
 }
 
 #[test]
 fn a_reload_says_what_happened() {
-    let gateway = start();
-    let done = run(&gateway, &["reload"]);
+    let gateway = Gateway::with_token(CONFIG);
+    let done = gateway.run(&["reload"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(done.stdout.starts_with("reloaded: the configuration on disk is in force since 20"), "{done:?}");
-    assert!(run(&gateway, &["reload", "--format", "json"]).json()["loaded"].is_string());
+    assert!(gateway.run(&["reload", "--format", "json"]).json()["loaded"].is_string());
 
     gateway.write_config(format!("{CONFIG}rutes: []\n"));
-    let refused = run(&gateway, &["reload"]);
+    let refused = gateway.run(&["reload"]);
     assert_eq!((refused.code, &*refused.stdout), (Some(1), ""), "{refused:?}");
     for said in
         ["error: unknown key `rutes`", "portcullis.yaml:", "did you mean `routes`?", "not reloaded: 1 mistake: "]
     {
         assert!(refused.stderr.contains(said), "{said}: {refused:?}");
     }
-    let refused = run(&gateway, &["reload", "--format", "json"]);
+    let refused = gateway.run(&["reload", "--format", "json"]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert_eq!(refused.json()["mistakes"][0]["message"], "unknown key `rutes`");
 }

@@ -8,7 +8,7 @@ use std::process::Child;
 use std::process::Command;
 use std::process::Stdio;
 
-use crate::command::Folder;
+use crate::support::Folder;
 use crate::support::Request;
 
 #[test]

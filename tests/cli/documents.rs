@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::command::Folder;
+use crate::support::Folder;
 
 /// Every command that `--help` lists.
 fn commands() -> Vec<String> {

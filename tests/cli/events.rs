@@ -7,10 +7,10 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::command::Folder;
-use crate::command::unused_address;
+use crate::support::Folder;
 use crate::support::Gateway;
 use crate::support::eventually;
+use crate::support::unused_address;
 
 const CONFIG: &str = "\
 admin: {address: 127.0.0.1:0, token_file: token}
@@ -20,7 +20,7 @@ limits: [{name: pace, key: client_ip, rate: 1/hour}]
 
 #[test]
 fn each_event_is_a_line_until_the_gateway_ends() {
-    let mut gateway = Gateway::with_files(CONFIG, &[("token", "s3cret\n")]);
+    let mut gateway = Gateway::with_token(CONFIG);
     let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"))
         .args(["events", "--format", "json", "--admin", &format!("http://{}", gateway.admin())])
         .env("PORTCULLIS_TOKEN", "s3cret")
@@ -54,7 +54,7 @@ fn a_gateway_that_is_not_there_is_another_exit_than_one_that_refuses() {
     let folder = Folder::empty();
     let ended = folder.run(&["events", "--admin", &format!("http://{}", unused_address())]);
     assert_eq!(ended.code, Some(3), "{ended:?}");
-    let gateway = Gateway::with_files(CONFIG, &[("token", "s3cret\n")]);
+    let gateway = Gateway::with_token(CONFIG);
     let ended = folder.run(&["events", "--admin", &format!("http://{}", gateway.admin())]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stderr.contains("token"), "{ended:?}");
@@ -62,13 +62,9 @@ fn a_gateway_that_is_not_there_is_another_exit_than_one_that_refuses() {
 
 #[test]
 fn what_was_denied_lately_is_one_line_for_each_key() {
-    let gateway = Gateway::with_files(CONFIG, &[("token", "s3cret\n")]);
-    let admin = format!("http://{}", gateway.admin());
-    let events = |arguments: &[&str]| {
-        let arguments = [&["events", "--admin", &admin], arguments].concat();
-        Folder::empty().run_in(&arguments, &[("PORTCULLIS_TOKEN", "s3cret")])
-    };
-    assert_eq!(events(&["--since", "10m"]).stdout, "nothing was denied\n");
+    let gateway = Gateway::with_token(CONFIG);
+    let events = |arguments: &[&str]| gateway.run(&[&["events"], arguments].concat());
+    assert_eq!(events(&["--since", "10m"]).stdout, "nothing was denied, banned or reloaded\n");
     for _ in 0..6 {
         gateway.get("/").send();
     }
@@ -77,4 +73,31 @@ fn what_was_denied_lately_is_one_line_for_each_key() {
     assert!(ended.stdout.contains("  5 denials of pace for 127.0.0.1"), "{ended:?}");
     assert_eq!(events(&["--since", "10m", "--format", "json"]).json()[0]["denied"], 5);
     assert_eq!(events(&["--since", "soon"]).code, Some(2));
+}
+
+#[test]
+fn bans_and_reloads_of_late_are_told_in_their_order_and_those_that_are_alike_in_one_line() {
+    let gateway = Gateway::with_token(CONFIG);
+    let run = |arguments: &[&str]| {
+        let ended = gateway.run(arguments);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        ended
+    };
+    for address in ["198.51.100.7", "198.51.100.8", "198.51.100.9", "198.51.100.10"] {
+        run(&["bans", "add", address, "--for", "1h", "--reason", "scraping"]);
+    }
+    let id = run(&["bans", "list", "--format", "json"]).json()[0]["id"].as_str().expect("an id").to_owned();
+    run(&["bans", "remove", &id]);
+    run(&["reload"]);
+    run(&["reload"]);
+    let told = run(&["events", "--since", "10m"]).stdout;
+    let lines: Vec<_> = told.lines().map(|line| line.split_once("  ").expect("a time").1).collect();
+    assert_eq!(lines.len(), 3, "{told}");
+    assert!(lines[0].starts_with("4 bans") && lines[0].contains(": scraping: 198.51.100.10/32"), "{told}");
+    assert!(lines[0].ends_with(" and 1 more"), "{told}");
+    assert!(lines[1].starts_with("unban of 198.51.100."), "{told}");
+    assert!(lines[2].starts_with("2 reloads") && lines[2].contains(": done: "), "{told}");
+    let json = run(&["events", "--since", "10m", "--format", "json"]).json();
+    assert_eq!((&json[0]["event"], &json[0]["count"]), (&"ban".into(), &4.into()));
+    assert_eq!(json[0]["subjects"].as_array().map(Vec::len), Some(4));
 }

@@ -1,6 +1,8 @@
 //! `portcullis explain`.
 
-use crate::command::Folder;
+use serde_json::json;
+
+use crate::support::Folder;
 
 const CONFIG: &str = "\
 listen: 127.0.0.1:8080
@@ -39,6 +41,21 @@ fn a_body_means_post_and_a_form_as_it_does_for_curl() {
 fn without_a_body_the_method_is_get() {
     let story = Folder::with(CONFIG).run(&["explain", "--format", "json", "/login"]).json();
     assert_eq!((&story["method"], &story["route"]), (&"GET".into(), &serde_json::Value::Null), "{story}");
+}
+
+#[test]
+fn a_field_that_is_sent_too_often_is_answered_as_the_gateway_answers_it() {
+    let body = (0..9).map(|number| format!("username=u{number}")).collect::<Vec<_>>().join("&");
+    let folder = Folder::with(CONFIG);
+    let ended = folder.run(&["explain", "-d", &body, "/login"]);
+    let decision = "decision  denied: 400, a field was sent too often for the limit pace to count it\n";
+    assert!(ended.stdout.ends_with(decision), "{}", ended.stdout);
+    let story = folder.run(&["explain", "--format", "json", "-d", &body, "/login"]).json();
+    assert_eq!(story["limits"][0]["outcome"], "too_many_values", "{story}");
+    assert!(story["denied"].as_str().expect("a reason").starts_with("400"), "{story}");
+    // A member of the list that `unless` names is not counted, so it is not refused.
+    let freed = folder.run(&["explain", "--from", "198.51.100.7", "-d", &body, "/login"]).stdout;
+    assert!(freed.ends_with("decision  passes\n"), "{freed}");
 }
 
 #[test]
@@ -102,4 +119,141 @@ fn a_bad_configuration_is_told_to_stderr() {
     let ended = Folder::with("listen: nowhere\n").run(&["explain", "/"]);
     assert_eq!((ended.code, &*ended.stdout), (Some(1), ""));
     assert!(ended.stderr.contains("portcullis.yaml:1:9"), "{ended:?}");
+}
+
+const DOMAIN: &str = "\
+listen: {address: 127.0.0.1:9191, serves: decisions}
+routes:
+  - name: shop
+    match: {domain: shop}
+    deny: [{descriptor: {user: mallory}}]
+    limits:
+      - {name: user, key: descriptor.user, except: {user: root}, rate: 10/minute}
+      - {name: gold, key: descriptor.user, descriptor: {tier: \"gold*\"}, replaces: user, rate: 99/minute}
+      - {name: exact, key: descriptor.user, entries: exact, rate: 5/minute}
+";
+
+#[test]
+fn a_descriptor_is_explained_with_the_limits_that_it_meets_and_why_not_the_others() {
+    let folder = Folder::with(DOMAIN);
+    let explain = |words: &[&str]| {
+        let ended = folder.run(&[&["explain", "--as", "rls"], words].concat());
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        ended.stdout
+    };
+    let told = explain(&["shop", "user=alice", "tier=gold-1"]);
+    for expected in [
+        "domain    \"shop\"\n",
+        "entry     \"tier\" = \"gold-1\"\n",
+        "route     shop\n",
+        "limit     user: 10/minute, sliding-window-log: replaced by gold\n",
+        "limit     gold: 99/minute, sliding-window-log\n  key     descriptor.user = \"alice\"\n",
+        "there is another entry, \"tier\", and `entries: exact` allows none",
+        "decision  as the counters stand",
+    ] {
+        assert!(told.contains(expected), "no `{expected}` in\n{told}");
+    }
+    assert!(explain(&["shop", "user=root"]).contains("the entry \"user\" is root, which `except` frees"));
+    assert!(explain(&["shop", "path"]).contains("there is no entry \"user\""));
+    assert!(explain(&["nowhere", "user=alice"]).contains("route     none, the domain is not limited"));
+    let story = folder.run(&["explain", "--as", "rls", "--format", "json", "shop", "user=alice"]).json();
+    assert_eq!(story["limits"][0]["outcome"], serde_json::json!({"counted": 1}), "{story}");
+    assert_eq!(story["limits"][1]["outcome"]["unmet"], "there is no entry \"tier\"", "{story}");
+}
+
+#[test]
+fn where_a_descriptor_is_denied_or_refused_no_limit_is_checked() {
+    let folder = Folder::with(DOMAIN);
+    let explain = |words: &[&str]| folder.run(&[&["explain", "--as", "rls", "shop"], words].concat()).stdout;
+    let denied = explain(&["user=mallory"]);
+    for expected in [
+        "limit     user: 10/minute, sliding-window-log: not checked\n",
+        "limit     gold: 99/minute, sliding-window-log: not met, there is no entry \"tier\"\n",
+        "limit     exact: 5/minute, sliding-window-log: not checked\n",
+        "decision  denied: the route denies such descriptors\n",
+    ] {
+        assert!(denied.contains(expected), "no `{expected}` in\n{denied}");
+    }
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i"].map(|name| format!("user={name}"));
+    let words: Vec<&str> = names.iter().map(|name| &**name).chain(["tier=gold"]).collect();
+    let refused = explain(&words);
+    let reason = "decision  none, the call is refused: an entry of a descriptor comes with more than 8 values\n";
+    assert!(refused.contains(reason), "{refused}");
+    let crowd: Vec<String> = (0..65).map(|number| format!("k{number}=v")).collect();
+    let story = folder
+        .run(
+            &[
+                &["explain", "--as", "rls", "--format", "json", "shop", "user=a"],
+                &*crowd.iter().map(|entry| &**entry).collect::<Vec<_>>(),
+            ]
+            .concat(),
+        )
+        .json();
+    assert_eq!(story["refused"], "a descriptor has 66 entries, at most 64 are read", "{story}");
+    assert_eq!(story["limits"][0]["outcome"], "not_asked", "{story}");
+}
+
+#[test]
+fn a_descriptor_is_no_request_and_a_request_no_descriptor() {
+    let folder = Folder::with(DOMAIN);
+    for words in [&["--as", "rls", "-X", "POST", "shop"][..], &["/login", "user=alice"], &["--as", "smtp", "/"]] {
+        let ended = folder.run(&[&["explain"], words].concat());
+        assert!(matches!(ended.code, Some(1 | 2)) && ended.stdout.is_empty(), "{ended:?}");
+    }
+}
+
+#[test]
+fn what_a_proxy_that_asks_does_not_show_is_said() {
+    let text = "\
+listen: {address: 127.0.0.1:9191, serves: decisions}
+routes:
+  - name: login
+    match: POST /login
+    outcome: {failure: {status: 401}}
+    known_clients: {of: param.username}
+    limits:
+      - {name: failures, key: client_ip, rate: 10/minute, count: failures}
+      - {name: flight, key: client_ip, concurrent: 2}
+";
+    let folder = Folder::with(text);
+    let arguments =
+        ["explain", "--as", "forward-auth", "-X", "POST", "--from", "203.0.113.9", "http://example.com/login"];
+    let ended = folder.run(&arguments);
+    for expected in [
+        "asked by  a proxy (forward auth), which forwards the request itself\n",
+        "client    203.0.113.9\n",
+        "failures count, its answer is not seen: every request keeps its place\n",
+        "flight: 2 in flight: skipped, the end of the request is not seen\n",
+        "known     nobody becomes known here: no success is seen\n",
+        "body      not sent along by the proxy: fields in it count as empty, beside those of the query\n",
+    ] {
+        assert!(ended.stdout.contains(expected), "no `{expected}` in\n{}", ended.stdout);
+    }
+    assert!(!ended.stdout.contains("upstream"), "{}", ended.stdout);
+    let story = folder.run(&["explain", "--format", "json", "-X", "POST", "/login"]).json();
+    assert_eq!((&story["asker"], &story["limits"][0]["keeps_slot"]), (&"client".into(), &false.into()), "{story}");
+}
+
+#[test]
+fn a_body_that_a_proxy_keeps_may_have_any_field() {
+    let text = "\
+listen: {address: 127.0.0.1:9191, serves: decisions}
+routes:
+  - name: login
+    match: POST /login
+    limits: [{name: account, key: param.username, rate: 10/minute}]
+";
+    let folder = Folder::with(text);
+    let explained = |more: &[&str]| {
+        let arguments = ["explain", "--format", "json", "-X", "POST", "http://example.com/login?username=bob"];
+        folder.run(&[&arguments[..], more].concat()).json()
+    };
+    let unseen = explained(&["--as", "forward-auth"]);
+    assert_eq!(unseen["limits"][0]["key"][0]["values"], json!(["bob", ""]), "{unseen}");
+    assert_eq!(unseen["misses_body"], true, "{unseen}");
+    for shown in [&["--as", "forward-auth", "-d", "a=b"][..], &[]] {
+        let story = explained(shown);
+        assert_eq!(story["limits"][0]["key"][0]["values"], json!(["bob"]), "{story}");
+        assert_eq!(story["misses_body"], false, "{story}");
+    }
 }

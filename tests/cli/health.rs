@@ -1,13 +1,12 @@
 //! `portcullis health`.
 
-use std::io::Read;
-use std::io::Write;
-use std::net::TcpListener;
-use std::thread;
+use serde_json::json;
 
-use crate::command::Folder;
-use crate::command::unused_address;
+use crate::support::Answer;
+use crate::support::Folder;
 use crate::support::Gateway;
+use crate::support::Origin;
+use crate::support::unused_address;
 
 const CONFIG: &str = "admin: {address: 127.0.0.1:0}\nupstream: http://127.0.0.1:1\n";
 
@@ -16,6 +15,16 @@ fn a_gateway_that_runs_is_well() {
     let gateway = Gateway::start(CONFIG);
     let ended = Folder::empty().run(&["health", "--admin", &format!("http://{}", gateway.admin())]);
     assert_eq!((ended.code, &*ended.stdout), (Some(0), "ok\n"), "{ended:?}");
+}
+
+#[test]
+fn a_program_reads_json_and_a_token_does_no_harm() {
+    let gateway = Gateway::with_token(CONFIG);
+    let ended = gateway.run(&["health", "--format", "json"]);
+    assert_eq!((ended.code, ended.json()), (Some(0), json!({"status": "ok"})));
+    let ended = Folder::empty().run(&["health", "--token-file", "none"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("cannot read the token file `none`"), "{ended:?}");
 }
 
 #[test]
@@ -36,17 +45,16 @@ fn where_nobody_answers_the_gateway_is_unreachable() {
 
 #[test]
 fn what_answers_anything_else_is_not_well() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let server = thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        let mut head = [0; 1024];
-        assert!(stream.read(&mut head).unwrap() > 0);
-        stream.write_all(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n").unwrap();
-    });
-    let ended = Folder::empty().run(&["health", "--admin", &format!("http://{address}")]);
-    assert_eq!(ended.code, Some(1), "{ended:?}");
-    server.join().unwrap();
+    let check = |answer: Answer, words: &str| {
+        let server = Origin::answering(move |_| answer.clone());
+        let ended = Folder::empty().run(&["health", "--admin", &server.url()]);
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert!(ended.stderr.contains(words), "{ended:?}");
+    };
+    check(Answer::new(503, &[], ""), "is not healthy: it answered 503");
+    for another in ["", "ok", "<!doctype html>", r#"{"status":"UP"}"#] {
+        check(Answer::ok(another), "is not a gateway");
+    }
 }
 
 #[test]

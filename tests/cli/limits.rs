@@ -1,9 +1,9 @@
 //! `portcullis limits` against a running gateway.
 
-use crate::command::Ended;
-use crate::command::Folder;
-use crate::command::unused_address;
+use crate::support::Ended;
+use crate::support::Folder;
 use crate::support::Gateway;
+use crate::support::unused_address;
 
 const CONFIG: &str = "\
 admin: {address: 127.0.0.1:0, token_file: token}
@@ -21,19 +21,13 @@ routes:
       - {name: knocks, key: [client_ip, header.x-key], rate: 9/hour, unless: [office], then: {ban: [15m, 1h], notify: [ops]}}
 ";
 
-fn start() -> Gateway {
-    Gateway::with_files(CONFIG, &[("token", "s3cret\n")])
-}
-
 fn limits(gateway: &Gateway, arguments: &[&str]) -> Ended {
-    let admin = format!("http://{}", gateway.admin());
-    let arguments = [&["limits"], arguments, &["--admin", &admin]].concat();
-    Folder::empty().run_in(&arguments, &[("PORTCULLIS_TOKEN", "s3cret")])
+    gateway.run(&[&["limits"], arguments].concat())
 }
 
 #[test]
 fn every_limit_is_listed_with_what_it_counts_and_where() {
-    let gateway = start();
+    let gateway = Gateway::with_token(CONFIG);
     let ended = limits(&gateway, &["list"]);
     let expected = "\
 NAME           RULE            KEY                        WHERE          THEN                     MORE
@@ -49,7 +43,7 @@ knocks         9/hour          client_ip, header.x-key    login          ban 15m
 
 #[test]
 fn a_key_is_shown_as_requests_left_it_and_reset() {
-    let gateway = start();
+    let gateway = Gateway::with_token(CONFIG);
     let show = |source: &str| limits(&gateway, &["show", "per-client", &format!("client_ip={source}")]);
     gateway.get("/").send();
     let ended = show("127.0.0.1");
@@ -71,12 +65,8 @@ fn a_key_is_shown_as_requests_left_it_and_reset() {
 
 #[test]
 fn a_key_that_is_banned_is_shown_with_its_ban() {
-    let gateway = start();
-    let bans = |arguments: &[&str]| {
-        let admin = format!("http://{}", gateway.admin());
-        let arguments = [&["bans"], arguments, &["--admin", &admin]].concat();
-        Folder::empty().run_in(&arguments, &[("PORTCULLIS_TOKEN", "s3cret")])
-    };
+    let gateway = Gateway::with_token(CONFIG);
+    let bans = |arguments: &[&str]| gateway.run(&[&["bans"], arguments].concat());
     let key = ["client_ip=127.0.0.1", "header.x-key=k"];
     let show = |more: &[&str]| limits(&gateway, &[&["show", "knocks"], &key[..], more].concat());
     assert!(show(&[]).stdout.starts_with("knocks by client_ip, header.x-key: passes\n"));
@@ -106,7 +96,7 @@ fn a_key_that_is_banned_is_shown_with_its_ban() {
 
 #[test]
 fn names_and_values_may_hold_anything() {
-    let gateway = start();
+    let gateway = Gateway::with_token(CONFIG);
     gateway.post("/login").form("username=a%26b%3D%2Fc+d%C3%BC").send();
     let show = |user: &str| {
         let user = format!("param.username={user}");
@@ -121,7 +111,7 @@ fn names_and_values_may_hold_anything() {
 
 #[test]
 fn what_is_wrong_is_said_and_ends_with_1() {
-    let gateway = start();
+    let gateway = Gateway::with_token(CONFIG);
     let wrong = |arguments: &[&str], said: &str| {
         let ended = limits(&gateway, arguments);
         assert_eq!(ended.code, Some(1), "{ended:?}");
@@ -137,7 +127,7 @@ fn what_is_wrong_is_said_and_ends_with_1() {
 
 #[test]
 fn the_token_comes_from_a_file_or_the_environment() {
-    let gateway = start();
+    let gateway = Gateway::with_token(CONFIG);
     let folder = Folder::empty();
     folder.write("right", " s3cret\n");
     folder.write("wrong", "wr0ng");

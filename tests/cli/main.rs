@@ -3,9 +3,9 @@
 mod bans;
 mod build_release;
 mod check;
-mod command;
 mod compose;
 mod config;
+mod convert;
 mod demo;
 mod documents;
 mod events;
@@ -14,9 +14,11 @@ mod health;
 mod limits;
 mod packages;
 mod replay;
+mod replay_logs;
 mod run;
 mod status;
 mod suggest;
+mod suggested_routes;
 mod usage;
 
 #[expect(dead_code, unreachable_pub, unused_imports, reason = "each test binary uses a part of it")]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::process::Output;
 
-use crate::command::Folder;
+use crate::support::Folder;
 
 fn run(program: &str, arguments: &[&str], folder: &Path) -> Output {
     Command::new(program).args(arguments).current_dir(folder).output().expect("systemd is installed")

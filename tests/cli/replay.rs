@@ -1,21 +1,13 @@
 //! `portcullis replay`.
 
 use std::fmt::Write;
-use std::io::Write as _;
-use std::process::Command;
-use std::process::Stdio;
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
-use ruzstd::encoding::CompressionLevel;
-use ruzstd::encoding::compress_to_vec;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::command::Ended;
-use crate::command::Folder;
+use crate::support::Folder;
 
-const CONFIG: &str = "\
+pub(crate) const CONFIG: &str = "\
 listen: 127.0.0.1:8080
 upstream: http://127.0.0.1:8000
 routes:
@@ -29,16 +21,16 @@ routes:
 ";
 
 /// A line of the combined format: `12:00:00` on one day, a client, a request, a status.
-fn line(time: &str, client: &str, request: &str, status: u16) -> String {
+pub(crate) fn line(time: &str, client: &str, request: &str, status: u16) -> String {
     format!("{client} - - [21/Nov/2026:{time} +0000] \"{request} HTTP/1.1\" {status} 612 \"-\" \"curl/8\"\n")
 }
 
-fn login(time: &str, client: &str, status: u16) -> String {
+pub(crate) fn login(time: &str, client: &str, status: u16) -> String {
     line(time, client, "POST /login", status)
 }
 
 /// Six guesses of one client within a minute, and two of another one.
-fn guesses() -> String {
+pub(crate) fn guesses() -> String {
     let mut log = String::new();
     for second in 10..16 {
         log += &login(&format!("12:00:{second}"), "198.51.100.7", 401);
@@ -49,7 +41,7 @@ fn guesses() -> String {
     log
 }
 
-fn report(folder: &Folder, arguments: &[&str]) -> Value {
+pub(crate) fn report(folder: &Folder, arguments: &[&str]) -> Value {
     let ended = folder.run(&[&["replay", "--format", "json"], arguments].concat());
     assert_eq!(ended.code, Some(0), "{ended:?}");
     ended.json()
@@ -119,44 +111,6 @@ fn failures_are_told_by_the_status_and_ban_for_as_long_as_they_would() {
 }
 
 #[test]
-fn several_files_are_read_in_the_order_of_time_compressed_or_not() {
-    let folder = Folder::with(CONFIG);
-    let log = guesses();
-    let lines: Vec<&str> = log.split_inclusive('\n').collect();
-    folder.write("access.log", &lines[4..].concat());
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
-    gzip.write_all(lines[2..4].concat().as_bytes()).expect("writing to a vector does not fail");
-    std::fs::write(folder.path().join("access.log.1.gz"), gzip.finish().expect("gzip")).expect("a file");
-    let zstd = |text: &str| compress_to_vec(text.as_bytes(), CompressionLevel::Fastest);
-    // Two frames, as `cat` makes them, under a name that says nothing.
-    let frames = [zstd(lines[0]), zstd(lines[1])].concat();
-    std::fs::write(folder.path().join("access.log.2"), frames).expect("a file");
-    folder.write("empty.log", "");
-    let names = ["access.log", "empty.log", "access.log.1.gz", "access.log.2"];
-    let apart = report(&folder, &names);
-    folder.write("whole.log", &log);
-    let whole = report(&folder, &["whole.log"]);
-    assert_eq!(apart["limits"], whole["limits"]);
-    assert_eq!((&apart["files"], &apart["requests"]), (&json!(4), &json!(9)));
-}
-
-#[test]
-fn standard_input_is_a_log_too() {
-    let folder = Folder::with(CONFIG);
-    let mut child = Command::new(env!("CARGO_BIN_EXE_portcullis"))
-        .args(["replay", "--format", "json", "-"])
-        .current_dir(folder.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the binary starts");
-    child.stdin.take().expect("a pipe").write_all(guesses().as_bytes()).expect("it reads");
-    let output = child.wait_with_output().expect("it ends");
-    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!(report["requests"], 9);
-}
-
-#[test]
 fn requests_are_decided_when_they_began_though_lines_are_written_when_they_end() {
     let config = "listen: 127.0.0.1:8080\nupstream: http://127.0.0.1:8000\nlimits:\n  \
                   - {name: slots, key: client_ip, concurrent: 1}\n";
@@ -187,6 +141,7 @@ limits:
   - {name: slots, key: client_ip, concurrent: 1}
 routes:
   - {name: api, match: {host: api.example.com, path: /v1/*}, limits: [{name: by-host, key: client_ip, rate: 1/minute}]}
+  - {name: shop, match: {domain: store}, limits: [{name: by-user, key: descriptor.user, rate: 1/minute}]}
   - name: login
     match: POST /login
     outcome: {success: {status: 302, header: {location: \"/account*\"}}}
@@ -217,6 +172,8 @@ routes:
         ("list", "keys", vec!["header.x-api-key"]),
         ("route", "api", vec!["host"]),
         ("limit", "by-host", vec!["host"]),
+        ("route", "shop", vec!["descriptors of the domain store"]),
+        ("limit", "by-user", vec!["descriptors of the domain store"]),
         ("limit", "tokens", vec!["bearer"]),
         ("limit", "slots", vec!["how long a request took"]),
         ("limit", "failed", vec!["the header location of the answer"]),
@@ -224,7 +181,7 @@ routes:
     ] {
         assert!(left_out.contains(&expected), "no {expected:?} in {left_out:?}");
     }
-    assert_eq!(left_out.len(), 7, "{left_out:?}");
+    assert_eq!(left_out.len(), 9, "{left_out:?}");
     let names: Vec<_> = report["limits"].as_array().expect("limits").iter().map(|limit| &limit["name"]).collect();
     assert_eq!(names, ["agents", "queries"]);
     assert_eq!(limit(&report, "queries")["count"], 3);
@@ -335,66 +292,40 @@ fn against_an_older_configuration_it_shows_who_is_treated_differently() {
 }
 
 #[test]
-fn lines_that_cannot_be_read_are_counted_and_shown_harmlessly() {
-    let folder = Folder::with(CONFIG);
-    let mut log = guesses().into_bytes();
-    log.extend_from_slice(b"\x1b[2J\x07<script>alert(1)</script>\xff\xfe\n\n");
-    for number in 0..9 {
-        log.extend_from_slice(format!("nonsense {number}\n").as_bytes());
-    }
-    log.extend_from_slice(&vec![b'x'; 1_000_000]);
-    log.extend_from_slice(b"\n198.51.100.7 - - [21/Nov/2026:12:40:00 +0000] \"\\x16\\x03\" 400 0 \"-\" \"-\"\n");
-    log.extend_from_slice(line("12:41:00", "198.51.100.7", "CONNECT a:443", 400).as_bytes());
-    std::fs::write(folder.path().join("access.log"), log).expect("a file");
-    let said = folder.run(&["replay", "access.log"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    assert!(said.stdout.contains("11 of 22 lines cannot be read"), "{}", said.stdout);
-    assert!(said.stdout.contains(r"access.log:10: \u{1b}[2J\u{7}<script>"), "{}", said.stdout);
-    assert!(said.stdout.contains("access.log:15: nonsense 3"), "{}", said.stdout);
-    assert!(!said.stdout.contains("nonsense 4"), "{}", said.stdout);
-    assert!(said.stdout.contains("1 line without a request"), "{}", said.stdout);
-    assert!(said.stdout.contains("1 request malformed"), "{}", said.stdout);
-    assert!(!said.stdout.bytes().any(|byte| byte.is_ascii_control() && byte != b'\n'), "{said:?}");
-    assert!(said.stdout.len() < 4000, "{}", said.stdout.len());
-}
-
-#[track_caller]
-fn check_failure(ended: &Ended, expected: &str) {
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{ended:?}");
-    assert!(ended.stderr.contains(expected), "no `{expected}` in {ended:?}");
-}
-
-#[test]
-fn a_log_that_cannot_be_read_is_named_with_its_line() {
-    let folder = Folder::with(CONFIG);
-    folder.write("good.log", &guesses());
-    folder.write("nonsense.log", "\nthis is no log\nnor is this\n");
-    folder.write("empty.log", "");
-    check_failure(&folder.run(&["replay", "missing.log"]), "missing.log: cannot open it: ");
-    check_failure(&folder.run(&["replay", "."]), ".: cannot open it: ");
-    check_failure(
-        &folder.run(&["replay", "good.log", "nonsense.log"]),
-        "nonsense.log:2: this is no line of an access log",
-    );
-    check_failure(&folder.run(&["replay", "empty.log"]), "empty.log:1: there is no line");
-    check_failure(&folder.run(&["replay", "--log-format", "caddy", "good.log"]), "good.log:1: ");
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
-    gzip.write_all(guesses().repeat(500).as_bytes()).expect("writing to a vector does not fail");
-    let whole = gzip.finish().expect("gzip");
-    std::fs::write(folder.path().join("cut.gz"), &whole[..whole.len() / 2]).expect("a file");
-    let ended = folder.run(&["replay", "cut.gz"]);
-    check_failure(&ended, "cannot read on: ");
-    assert!(ended.stderr.contains("cut.gz:"), "{ended:?}");
-    let ended = Folder::empty().run(&["replay", "good.log"]);
-    assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.stderr.contains("cannot read the configuration"), "{ended:?}");
-    assert_eq!(Folder::with(CONFIG).run(&["replay"]).code, Some(2));
-}
-
-#[test]
 fn a_log_of_the_proxy_in_front_is_noticed() {
     let folder = Folder::with(&format!("client_ip: {{trusted_proxies: [10.0.0.0/8]}}\n{CONFIG}"));
     folder.write("access.log", &login("12:00:00", "10.0.0.5", 200));
     let said = folder.run(&["replay", "access.log"]).stdout;
     assert!(said.contains("1 request from addresses in trusted_proxies"), "{said}");
+}
+
+#[test]
+fn a_query_that_was_not_sent_is_an_empty_value_where_the_log_would_hold_it() {
+    let config = "\
+listen: 127.0.0.1:8080
+upstream: http://127.0.0.1:8000
+limits:
+  - {name: users, key: query.user, rate: 2/minute}
+  - {name: some, key: query.user, rate: 1/minute, missing: skip}
+";
+    let folder = Folder::with(config);
+    let mut log: String = (0..5).map(|second| line(&format!("12:00:0{second}"), "203.0.113.9", "GET /", 200)).collect();
+    // A few lines decide about headers and the like, and none of them has a query.
+    folder.write("access.log", &log);
+    let without = report(&folder, &["access.log"]);
+    assert_eq!((&without["left_out"], &without["decisions"]), (&json!([]), &json!({"allowed": 2, "denied": 3})));
+    log = log.repeat(300) + &line("12:20:00", "203.0.113.9", "GET /?user=a", 200).repeat(3);
+    folder.write("access.log", &log);
+    assert_eq!(limit(&report(&folder, &["access.log"]), "some")["count"], 2);
+    let own = |query: &str| {
+        format!(
+            "{{\"time\":\"2026-11-21T12:00:00.000Z\",\"client\":\"198.51.100.7\",\"protocol\":\"http/1.1\",\"method\":\"GET\",\
+             \"host\":\"a\",\"path\":\"/\",{query}\"decision\":\"allowed\",\"status\":200,\"upstream\":\"app\",\"duration_ms\":1.0}}\n"
+        )
+    };
+    folder.write("own.log", &own("").repeat(5));
+    let lacks = report(&folder, &["own.log"])["left_out"].to_string();
+    assert!(lacks.contains("query.user"), "{lacks}");
+    folder.write("own.log", &(own("\"query\":\"user=a\",") + &own("").repeat(3)));
+    assert_eq!(report(&folder, &["own.log"])["decisions"], json!({"allowed": 3, "denied": 1}));
 }

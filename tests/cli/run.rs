@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use crate::command::Folder;
+use crate::support::Folder;
 use crate::support::Gateway;
 
 #[test]

@@ -1,9 +1,9 @@
 //! `portcullis status` against a running gateway.
 
-use crate::command::Ended;
-use crate::command::Folder;
-use crate::command::unused_address;
+use crate::support::Ended;
+use crate::support::Folder;
 use crate::support::Gateway;
+use crate::support::unused_address;
 
 fn status(admin: &str, arguments: &[&str]) -> Ended {
     Folder::empty().run(&[&["status"], arguments, &["--admin", admin]].concat())

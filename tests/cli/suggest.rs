@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use crate::command::Folder;
+use crate::support::Folder;
 
 /// A line of the combined format, so many seconds after noon.
-fn line(second: u32, client: &str, request: &str, status: u16) -> String {
+pub(crate) fn line(second: u32, client: &str, request: &str, status: u16) -> String {
     let (hour, minute, second) = (12 + second / 3600, second / 60 % 60, second % 60);
     format!(
         "{client} - - [21/Nov/2026:{hour:02}:{minute:02}:{second:02} +0000] \"{request} HTTP/1.1\" {status} 612 \"-\" \"-\"\n"
@@ -43,7 +43,7 @@ fn text(mut visits: Vec<(u32, String)>) -> String {
 
 /// The suggestion for a log, which passes `check` without a warning.
 #[track_caller]
-fn suggestion(folder: &Folder, log: &str) -> String {
+pub(crate) fn suggestion(folder: &Folder, log: &str) -> String {
     folder.write("access.log", log);
     let suggested = folder.run(&["suggest", "access.log"]);
     assert_eq!((suggested.code, suggested.stderr.as_str()), (Some(0), ""), "{suggested:?}");
@@ -53,7 +53,7 @@ fn suggestion(folder: &Folder, log: &str) -> String {
     suggested.stdout
 }
 
-fn replayed(folder: &Folder) -> Value {
+pub(crate) fn replayed(folder: &Folder) -> Value {
     let report = folder.run(&["replay", "--format", "json", "-c", "suggested.yaml", "access.log"]);
     assert_eq!(report.code, Some(0), "{report:?}");
     report.json()

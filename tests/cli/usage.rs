@@ -1,6 +1,6 @@
 //! Help, versions, and invalid command lines.
 
-use crate::command::Folder;
+use crate::support::Folder;
 
 #[test]
 fn nonsense_is_a_usage_error() {

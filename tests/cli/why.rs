@@ -1,9 +1,8 @@
 //! `portcullis why` and `portcullis top` against a running gateway.
 
-use crate::command::Ended;
-use crate::command::Folder;
-use crate::command::unused_address;
+use crate::support::Folder;
 use crate::support::Gateway;
+use crate::support::unused_address;
 
 const CONFIG: &str = "\
 admin: {address: 127.0.0.1:0, token_file: token}
@@ -12,49 +11,39 @@ routes:
   - {name: login, match: /login, limits: [{name: pace, key: client_ip, rate: 1/hour}]}
 ";
 
-fn start() -> Gateway {
-    Gateway::with_files(CONFIG, &[("token", "s3cret\n")])
-}
-
-fn run(gateway: &Gateway, arguments: &[&str]) -> Ended {
-    let admin = format!("http://{}", gateway.admin());
-    let arguments = [arguments, &["--admin", &admin]].concat();
-    Folder::empty().run_in(&arguments, &[("PORTCULLIS_TOKEN", "s3cret")])
-}
-
 #[test]
 fn why_tells_the_story_of_one_denial() {
-    let gateway = start();
+    let gateway = Gateway::with_token(CONFIG);
     gateway.get("/login").send();
     let denied = gateway.get("/login").send();
     let id = denied.header("x-request-id").expect("an id");
-    let ended = run(&gateway, &["why", id]);
+    let ended = gateway.run(&["why", id]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stdout.starts_with("Denied at ") && !ended.stdout.contains('\u{1b}'), "{ended:?}");
     assert!(ended.stdout.contains("the limit pace allows 1 request an hour for 127.0.0.1"), "{ended:?}");
     assert!(ended.stdout.contains("\nroute    login\n"), "{ended:?}");
-    assert_eq!(run(&gateway, &["why", id, "--format", "json"]).json()["limit"], "pace");
+    assert_eq!(gateway.run(&["why", id, "--format", "json"]).json()["limit"], "pace");
 
-    let ended = run(&gateway, &["why", "unknown/id"]);
+    let ended = gateway.run(&["why", "unknown/id"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stderr.contains("no request of that id was denied or held"), "{ended:?}");
 }
 
 #[test]
 fn top_shows_who_asks_most() {
-    let gateway = start();
+    let gateway = Gateway::with_token(CONFIG);
     for _ in 0..4 {
         gateway.get("/login").send();
     }
-    let ended = run(&gateway, &["top"]);
+    let ended = gateway.run(&["top"]);
     let lines: Vec<_> = ended.stdout.lines().collect();
     assert!(lines[0].starts_with("CLIENT     DENIED  REQUESTS  FIRST"), "{ended:?}");
     assert!(lines[1].starts_with("127.0.0.1  3       4         2"), "{ended:?}");
-    let ended = run(&gateway, &["top", "pace", "--by", "requests", "-n", "1", "--minutes", "60", "--format", "json"]);
+    let ended = gateway.run(&["top", "pace", "--by", "requests", "-n", "1", "--minutes", "60", "--format", "json"]);
     assert_eq!(ended.json()[0]["key"]["client_ip"], "127.0.0.1", "{ended:?}");
-    let ended = run(&gateway, &["top", "pase"]);
+    let ended = gateway.run(&["top", "pase"]);
     assert!(ended.code == Some(1) && ended.stderr.contains("did you mean `pace`?"), "{ended:?}");
-    assert_eq!(run(&gateway, &["top", "--by", "names"]).code, Some(2));
+    assert_eq!(gateway.run(&["top", "--by", "names"]).code, Some(2));
     let nobody = format!("http://{}", unused_address());
     assert_eq!(Folder::empty().run(&["top", "--admin", &nobody]).code, Some(3));
 }

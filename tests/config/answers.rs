@@ -28,7 +28,7 @@ fn limit<'s>(settings: &'s Settings, name: &str) -> &'s Limit {
 }
 
 fn route<'s>(settings: &'s Settings, name: &str) -> &'s Route {
-    settings.policy.routes.routes.iter().find(|route| &*route.name == name).expect("a route of that name")
+    settings.policy.routes.all().iter().find(|route| &*route.name == name).expect("a route of that name")
 }
 
 #[test]

@@ -14,7 +14,9 @@ use portcullis::key::Spelling;
 use portcullis::limit::Action;
 use portcullis::limit::Algorithm;
 use portcullis::limit::Count;
+use portcullis::limit::DescriptorFilter;
 use portcullis::limit::Detail;
+use portcullis::limit::EntrySet;
 use portcullis::limit::Limit;
 use portcullis::limit::LimitId;
 use portcullis::limit::Missing;
@@ -42,7 +44,7 @@ fn one_of_a_list_needs_no_brackets() {
     let settings = load("one-without-brackets.yaml");
     assert_eq!(settings.listen.len(), 1);
     assert_eq!(settings.policy.access.allow.len(), 1);
-    assert_eq!(settings.policy.routes.routes[0].only.as_ref().map(Vec::len), Some(1));
+    assert_eq!(settings.policy.routes.all()[0].only.as_ref().map(Vec::len), Some(1));
     assert_eq!(settings.upstreams[0].servers.len(), 1);
 }
 
@@ -67,7 +69,7 @@ fn values_are_typed_by_their_key_quoted_or_not() {
 #[test]
 fn an_alias_repeats_a_whole_value() {
     let settings = load("aliases.yaml");
-    let routes = &settings.policy.routes.routes;
+    let routes = settings.policy.routes.all();
     // Named once, it is one limit wherever it stands; without a name each is its own.
     assert_eq!(routes[0].limits[0], routes[1].limits[0]);
     assert_ne!(routes[0].limits[1], routes[1].limits[1]);
@@ -140,7 +142,7 @@ fn a_denial_looks_as_it_is_told_to() {
     assert_eq!(own.headers[0].0.as_str(), "x-denied-by");
     assert_eq!(limit(&settings, "plain").then, Then::default());
     assert_eq!(limit(&settings, "braces").then, Then::default());
-    let route = settings.policy.routes.routes[0].deny_response.as_ref().expect("the route's own");
+    let route = settings.policy.routes.all()[0].deny_response.as_ref().expect("the route's own");
     assert_eq!(route.redirect.as_ref().and_then(|target| target.to_str().ok()), Some("/slow-down"));
     assert!(
         matches!(&settings.policy.deny_response.body, Some(DenyBody::Page(page)) if page.starts_with(b"<!doctype"))
@@ -153,7 +155,7 @@ fn an_upstream_is_a_name_or_a_url() {
     let names: Vec<_> = settings.upstreams.iter().map(|upstream| &*upstream.name).collect();
     // Two spellings of one URL are one upstream.
     assert_eq!(names, ["app", "files", "127.0.0.1:9000"]);
-    let routes = &settings.policy.routes.routes;
+    let routes = settings.policy.routes.all();
     let upstreams: Vec<_> = routes.iter().map(|route| route.upstream).collect();
     assert_eq!(upstreams, [UpstreamId(1), UpstreamId(2), UpstreamId(2), UpstreamId(0)]);
     assert_eq!(settings.policy.upstream, UpstreamId(0));
@@ -183,7 +185,7 @@ fn the_environment_stands_in_values() {
 #[test]
 fn routes_without_a_name_are_called_by_their_match() {
     let settings = load("names.yaml");
-    let names: Vec<_> = settings.policy.routes.routes.iter().map(|route| &*route.name).collect();
+    let names: Vec<_> = settings.policy.routes.all().iter().map(|route| &*route.name).collect();
     assert_eq!(
         names,
         [
@@ -232,4 +234,27 @@ fn a_redis_needs_no_more_than_its_url() {
     assert_eq!(redis.urls[0].to_string(), "127.0.0.1:6379");
     assert_eq!((redis.mode, redis.timeout), (Mode::Single, Duration::from_millis(100)));
     assert_eq!(redis.key_prefix, "portcullis");
+}
+
+#[test]
+fn routes_of_domains_come_after_those_of_requests() {
+    let settings = load("domains.yaml");
+    let routes = &settings.policy.routes;
+    let names: Vec<_> = routes.all().iter().map(|route| &*route.name).collect();
+    assert_eq!(names, ["/*", "domain edge.proxy", "shop"]);
+    assert_eq!(routes.of_requests().len(), 1);
+    let of_domain = |domain| routes.of_domain(domain).map(|id| &*routes.get(id).name);
+    assert_eq!(of_domain("shop"), Some("shop"));
+    assert_eq!(of_domain("edge.proxy"), Some("domain edge.proxy"));
+    assert_eq!(of_domain("Shop"), None, "the name of a domain is compared as it is");
+    let parts =
+        |name| limit(&settings, name).key.parts.iter().map(|part| part.selector.to_string()).collect::<Vec<_>>();
+    assert_eq!(parts("domain-edge-proxy-1"), ["descriptor.remote_address"]);
+    assert_eq!(parts("odd"), ["descriptor.:path x", "descriptor.user"]);
+    let DescriptorFilter { values, except, entries, .. } = &limit(&settings, "chosen").descriptors;
+    let values: Vec<_> = values.iter().map(|(name, glob)| format!("{name}: {glob}")).collect();
+    assert_eq!(values, ["tier: gold*", "generic_key: slow"]);
+    let except: Vec<_> = except.iter().map(|(name, globs)| (&**name, globs.len())).collect();
+    assert_eq!((except, *entries), (vec![("user", 2), ("tier", 1)], EntrySet::Exact));
+    assert_eq!(limit(&settings, "chosen").headers, Detail::Full);
 }

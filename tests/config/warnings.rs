@@ -15,7 +15,7 @@ use super::named_files::named_files;
 #[track_caller]
 fn warnings(file: &Path) -> Vec<Diagnostic> {
     let settings = load_with(file, &|_| None).unwrap_or_else(|mistakes| panic!("{}", render(&mistakes, false)));
-    settings.warnings.found
+    settings.warnings
 }
 
 #[test]

@@ -53,7 +53,7 @@ fn every_denying_limit_is_named_and_the_longest_wait_decides() {
     assert_eq!(told.denied_by, ["minute", "hour"]);
     assert_eq!(told.retry_after, Some(Duration::from_secs(3590)));
     assert_eq!(told.decided_by.as_deref(), Some("hour"));
-    assert_eq!(told.reports.iter().map(|report| report.denied).collect::<Vec<_>>(), [true, true, false]);
+    assert_eq!(told.reports.iter().map(|report| report.applied.is_some()).collect::<Vec<_>>(), [true, true, false]);
 }
 
 #[test]
@@ -78,6 +78,20 @@ fn a_field_sent_several_times_counts_against_every_value() {
     assert!(!world.passes(&form("/login", "username=Alice")));
     assert!(!world.passes(&form("/login", "username=fresh&username=alice")));
     assert!(world.passes(&form("/login", "username=fresh")));
+}
+
+#[test]
+fn a_name_that_is_no_text_counts_as_empty_whatever_the_query_says() {
+    for name in [r#"["alice"]"#, r#"{"$eq":"alice"}"#, "null"] {
+        let mut world = world();
+        world.route("POST /login", vec![limit("user", "param.username", "2/hour")]);
+        let guess = |number: usize| {
+            let head = format!("POST /login?username=decoy{number}\nContent-Type: application/json");
+            ask(&head).body(&format!(r#"{{"username":{name}}}"#))
+        };
+        let passed = (0..5).filter(|number| world.passes(&guess(*number)));
+        assert_eq!(passed.count(), 2, "{name}");
+    }
 }
 
 #[test]
@@ -114,7 +128,7 @@ fn a_shadow_is_reported_and_never_applied() {
     let told = world.decide(&ask("GET /"));
     assert!(told.passes);
     assert_eq!(
-        told.reports.iter().map(|report| (report.shadow, report.denied)).collect::<Vec<_>>(),
+        told.reports.iter().map(|report| (report.shadow, report.applied.is_some())).collect::<Vec<_>>(),
         [(true, true), (false, false)]
     );
     // What the shadow would have denied was charged to the limit in force.
@@ -128,7 +142,7 @@ fn a_shadow_never_refuses_a_strange_request() {
     world.everywhere(Limit { shadow: true, ..limit("trial", "query.u", "1/hour") });
     let nine = format!("GET /?{}", (0..9).map(|i| format!("u={i}")).collect::<Vec<_>>().join("&"));
     let told = world.decide(&ask(&nine));
-    assert!(told.passes && told.reports[0].denied);
+    assert!(told.passes && told.reports[0].applied.is_some());
 }
 
 #[test]
@@ -159,7 +173,7 @@ fn a_denied_request_holds_no_slot() {
     let told = world.decide(&ask("GET /"));
     assert!(told.passes);
     assert_eq!(told.slots.len(), 2);
-    assert!(told.reports.iter().all(|report| !report.denied));
+    assert!(told.reports.iter().all(|report| report.applied.is_none()));
 }
 
 #[test]

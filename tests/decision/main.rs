@@ -1,7 +1,10 @@
 //! The decision from end to end: a request, the memory store, the decision.
 
 mod access;
+mod converted;
+mod descriptors;
 mod devices;
+mod entries;
 mod explaining;
 mod limits;
 mod missing;

@@ -17,16 +17,22 @@ use portcullis::route::KnownClients;
 use crate::support::Ask;
 use crate::support::World;
 use crate::support::ask;
+use crate::support::form;
 use crate::support::limit;
 use crate::support::world;
 
 /// A route with an outcome, whose clients become known for a user name.
 fn login(limits: Vec<Limit>) -> World {
+    login_by("query.user", limits)
+}
+
+/// The same with the name elsewhere.
+fn login_by(name: &str, limits: Vec<Limit>) -> World {
     let mut world = world();
     let route = world.route("/login", limits);
     route.outcome = Some(Arc::new(OutcomeRule::new(None, None, None)));
     route.known_clients = Some(KnownClients {
-        of: KeyPart { selector: "query.user".parse().unwrap(), spelling: Spelling::Usual },
+        of: KeyPart { selector: name.parse().unwrap(), spelling: Spelling::Usual },
         remember: 5.try_into().unwrap(),
         keep: Duration::from_secs(86_400),
         by: KnownBy::Address,
@@ -85,6 +91,22 @@ fn a_client_becomes_known_only_for_one_name_that_it_named() {
     assert_eq!(told(&world, &guess(&["alice", "mallory"]), Outcome::Success), [""; 0]);
     assert_eq!(told(&world, &guess(&[""]), Outcome::Success), [""; 0]);
     assert_eq!(told(&world, &ask("GET /login"), Outcome::Success), [""; 0]);
+}
+
+#[test]
+fn a_name_in_the_query_earns_nothing_beside_fields_in_the_body() {
+    let limit = Limit { reset_on: Some(Outcome::Success), ..limit("pace", "param.user", "9/hour") };
+    let world = login_by("param.user", vec![limit]);
+    assert_eq!(told(&world, &form("/login", "user=alice"), Outcome::Success), ["forget", "remember"]);
+    assert_eq!(told(&world, &form("/login?user=alice", ""), Outcome::Success), ["forget", "remember"]);
+    for (target, body) in [
+        ("/login?user=alice", "email=mallory"),
+        ("/login?user=alice", r#"{"email":"mallory"}"#),
+        ("/login?user=alice", r#"{"user":["mallory"]}"#),
+        ("/login?user=alice", "user=alice"),
+    ] {
+        assert_eq!(told(&world, &form(target, body), Outcome::Success), [""; 0], "{target} {body}");
+    }
 }
 
 #[test]

@@ -69,9 +69,14 @@ fn a_late_method_is_any_method_whatever_was_sent() {
         world
     };
     for method in ["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "REPORT"] {
-        for kind in
-            ["Content-Type: application/x-www-form-urlencoded", "Content-Type: multipart/form-data; boundary=b", ""]
-        {
+        for kind in [
+            "Content-Type: application/x-www-form-urlencoded",
+            "Content-Type: multipart/form-data; boundary=b",
+            "Content-Type: application/json; charset=utf-8",
+            "Content-Type: application/vnd.api+JSON",
+            "Content-Type: text/plain",
+            "",
+        ] {
             let late = || ask(&format!("{method} /login\n{kind}")).body("padding=xxx").cut_short();
             assert_eq!(posted().passing(&late(), 3), 1, "{method} {kind}");
         }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use portcullis::client::ClientIp;
+use portcullis::client::Prefix;
 use portcullis::clock::Clock;
 use portcullis::clock::ManualClock;
 use portcullis::clock::Timestamp;
@@ -22,8 +23,12 @@ use portcullis::decision::PendingOutcome;
 use portcullis::decision::Policy;
 use portcullis::decision::RateReport;
 use portcullis::decision::Settlement;
+use portcullis::decision::descriptors::DescriptorCall;
+use portcullis::decision::descriptors::DescriptorStatus;
+use portcullis::decision::descriptors::InvalidCall;
 use portcullis::decision::device::DeviceKeys;
 use portcullis::decision::enter;
+use portcullis::decision::explain::Asker;
 use portcullis::decision::explain::Explanation;
 use portcullis::decision::explain::explain;
 use portcullis::decision::policy::Access;
@@ -37,6 +42,7 @@ use portcullis::key::KeySpec;
 use portcullis::key::Spelling;
 use portcullis::limit::Count;
 use portcullis::limit::DenyResponse;
+use portcullis::limit::DescriptorFilter;
 use portcullis::limit::Limit;
 use portcullis::limit::LimitId;
 use portcullis::limit::Rule;
@@ -103,17 +109,22 @@ pub(crate) struct Ask {
 }
 
 pub(crate) fn world() -> World {
-    let clock = ManualClock::at(Timestamp::from_micros(1_700_000_000_000_000));
-    let policy = Policy {
+    world_of(Policy {
         lists: Vec::new(),
         access: Access::default(),
+        client_prefix: Prefix::default(),
         limits: Vec::new(),
         everywhere: Vec::new(),
         routes: RouteTable::default(),
         upstream: UpstreamId(0),
         deny_response: DenyResponse::default(),
         channels: Vec::new(),
-    };
+    })
+}
+
+/// A world with these rules.
+pub(crate) fn world_of(policy: Policy) -> World {
+    let clock = ManualClock::at(Timestamp::from_micros(1_700_000_000_000_000));
     World {
         policy,
         bans: HashMap::new(),
@@ -141,6 +152,7 @@ pub(crate) fn limit(name: &str, key: &str, rate: &str) -> Limit {
         shadow: false,
         unless: Vec::new(),
         unless_known: false,
+        descriptors: DescriptorFilter::default(),
         headers: portcullis::limit::Detail::Full,
         on_failure: portcullis::limit::OnFailure::Local,
     }
@@ -236,19 +248,44 @@ impl World {
 
     pub(crate) fn route_where(&mut self, name: &str, condition: Condition, limits: Vec<Limit>) -> &mut Route {
         let limits = limits.into_iter().map(|limit| self.limit(limit)).collect();
-        let routes = &mut self.policy.routes.routes;
-        let upstream = UpstreamId(u16::try_from(routes.len() + 1).unwrap());
-        routes.push(Route {
+        let upstream = UpstreamId(u16::try_from(self.policy.routes.all().len() + 1).unwrap());
+        self.policy.routes.push(Route {
             name: name.into(),
             condition,
+            domain: None,
             upstream,
             only: None,
             limits,
             outcome: None,
             known_clients: None,
             deny_response: None,
-        });
-        routes.last_mut().unwrap()
+            denied: Vec::new(),
+        })
+    }
+
+    /// A route of a domain, named after it.
+    pub(crate) fn domain(&mut self, domain: &str, limits: Vec<Limit>) {
+        self.route_where(domain, Condition::default(), limits);
+        let mut routes = std::mem::take(&mut self.policy.routes).into_routes();
+        let added = routes.iter_mut().find(|route| *route.name == *domain).unwrap();
+        added.domain = Some(domain.into());
+        self.policy.routes = RouteTable::new(routes);
+    }
+
+    /// Denies what meets the filter in a domain that has limits.
+    pub(crate) fn deny_in_domain(&mut self, domain: &str, denied: DescriptorFilter) {
+        let mut routes = std::mem::take(&mut self.policy.routes).into_routes();
+        routes.iter_mut().find(|route| *route.name == *domain).unwrap().denied.push(denied);
+        self.policy.routes = RouteTable::new(routes);
+    }
+
+    /// What becomes of a call about descriptors, as the gateway asks for it.
+    pub(crate) fn call(&self, call: &DescriptorCall) -> Result<(Decision, Vec<DescriptorStatus>), InvalidCall> {
+        let met = call.meet(&self.policy, &KeyHasher::new([1; 16]))?;
+        let mut plan = met.plan();
+        plan.apply_bans(|key| self.bans.get(&key).copied());
+        let verdicts = ready(self.store.decide(plan.batch())).unwrap();
+        Ok((plan.conclude(&verdicts), plan.statuses(&verdicts)))
     }
 
     /// Whether a rule asks for the body of such a request.
@@ -257,7 +294,7 @@ impl World {
     }
 
     pub(crate) fn explain(&self, ask: &Ask) -> Explanation {
-        explain(&self.policy, &ask.head(), &ask.fields(), |UpstreamId(n)| format!("upstream-{n}"))
+        explain(&self.policy, &ask.head(), &ask.fields(), Asker::Client, |UpstreamId(n)| format!("upstream-{n}"))
     }
 
     /// Whether a request passes, its slots given back at once.

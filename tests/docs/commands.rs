@@ -17,6 +17,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     (".ci/run", "runs this test"),
     ("scripts/build-release", "builds twice; tests/cli/build_release.rs runs it with stand-ins for the tools"),
     ("packaging/deb", "builds for minutes; tests/packages/debian.rs runs it"),
+    ("cscli ", "needs a CrowdSec engine; tests/crowdsec runs one"),
     ("apt-get ", "changes this machine; tests/packages/debian.rs installs the package in a container"),
     ("journalctl ", "needs a service manager"),
     ("docker build ", "takes minutes; tests/packages/image.rs builds the image"),

@@ -1,7 +1,10 @@
 //! The health checks and metrics of the admin listener.
 
+use serde_json::json;
+
 use crate::support::Gateway;
 use crate::support::Origin;
+use crate::support::RawClient;
 use crate::support::Request;
 
 fn with_admin(config: &str) -> Gateway {
@@ -20,6 +23,49 @@ fn it_is_alive_and_ready() {
     assert_eq!(admin(&gateway, "/readyz").status(), 200);
     assert_eq!(admin(&gateway, "/nothing").status(), 404);
     assert_eq!(origin.count(), 0);
+}
+
+#[test]
+fn a_head_that_is_no_request_is_answered_with_a_problem_document() {
+    let gateway = with_admin("upstream: http://127.0.0.1:9");
+    let check = |head: &str, status: u16| {
+        let mut client = RawClient::connect(gateway.admin());
+        let answer = client.send(head).response();
+        assert_eq!(
+            (answer.status, answer.header("content-type")),
+            (status, Some("application/problem+json")),
+            "{head}"
+        );
+        assert_eq!((&answer.json()["status"], answer.header("cache-control")), (&json!(status), Some("no-store")));
+        assert!(answer.json()["detail"].as_str().is_some_and(|detail| !detail.is_empty()), "{}", answer.text());
+        assert_eq!(client.rest(), b"", "the connection ends");
+    };
+    check("GET / HTTP/1.1\r\nHost : a\r\n\r\n", 400);
+    check("nonsense\r\n\r\n", 400);
+    check("GET / HTTP/3.7\r\nHost: a\r\n\r\n", 400);
+    check("GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n", 400);
+    check(&format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(20_000)), 431);
+}
+
+#[test]
+fn a_body_that_does_not_come_is_not_waited_for() {
+    let gateway = with_admin("upstream: http://127.0.0.1:9");
+    let slow = |(path, begin): (&str, &str)| {
+        let mut client = RawClient::connect(gateway.admin());
+        client.send(format!("POST {path} HTTP/1.1\r\nHost: {}\r\n{begin}", gateway.admin()));
+        client
+    };
+    // One operation takes a body, the other one does not.
+    let begun = [
+        ("/api/v1/bans", "Content-Length: 70\r\n\r\n{"),
+        ("/api/v1/bans", "Content-Length: 70\r\n\r\n"),
+        ("/api/v1/reload", "Transfer-Encoding: chunked\r\n\r\n"),
+    ];
+    for mut client in begun.map(slow) {
+        let answer = client.response();
+        assert_eq!((answer.status, answer.header("content-type")), (408, Some("application/problem+json")));
+        assert_eq!(client.rest(), b"", "the connection ends");
+    }
 }
 
 #[test]

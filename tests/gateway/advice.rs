@@ -15,14 +15,14 @@ const ADMIN: &str = "admin: {address: 127.0.0.1:0}\n";
 /// Loopback addresses that requests come from.
 const SOURCES: usize = 50;
 
-fn advice(gateway: &Gateway) -> Vec<Value> {
+pub(crate) fn advice(gateway: &Gateway) -> Vec<Value> {
     let response = Request::new(gateway.admin(), "GET", "/api/v1/advice").host(&gateway.admin().to_string()).send();
     assert_eq!(response.status, 200, "{}", response.text());
     ApiDescription::of(gateway).check("GET", "/api/v1/advice", &response);
     response.json().as_array().expect("a list").clone()
 }
 
-fn kinds(gateway: &Gateway) -> Vec<String> {
+pub(crate) fn kinds(gateway: &Gateway) -> Vec<String> {
     advice(gateway).iter().map(|advice| advice["kind"].as_str().expect("a kind").to_owned()).collect()
 }
 
@@ -113,6 +113,11 @@ fn what_check_warns_of_is_advice() {
     let all = advice(&gateway);
     assert_eq!(kinds(&gateway), ["check"], "{all:?}");
     assert!(all[0]["message"].as_str().is_some_and(|message| message.starts_with("portcullis.yaml:")), "{all:?}");
+    // A reload that leaves it as it is changes neither since when it holds nor what it says but its line.
+    gateway.reload(format!("# A comment.\n{ADMIN}upstream: http://127.0.0.1:1\n{login}"));
+    let moved = advice(&gateway);
+    assert_eq!((&moved[0]["since"], &moved[0]["help"]), (&all[0]["since"], &all[0]["help"]));
+    assert_ne!(moved[0]["message"], all[0]["message"]);
     gateway.reload(format!("{ADMIN}upstream: http://127.0.0.1:1\n"));
     assert_eq!(advice(&gateway), Vec::<Value>::new());
 }

@@ -2,8 +2,6 @@
 
 use std::thread;
 
-use portcullis::challenge::is_solution;
-
 use crate::chromium::Chromium;
 use crate::support::Answer;
 use crate::support::Gateway;
@@ -11,7 +9,9 @@ use crate::support::Origin;
 use crate::support::RedisServer;
 use crate::support::Request;
 use crate::support::Response;
+use crate::support::attribute;
 use crate::support::eventually;
+use crate::support::solve;
 
 const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
@@ -24,21 +24,6 @@ fn challenging(origin: &Origin, more: &str) -> Gateway {
 
 fn browsing(request: Request) -> Request {
     request.header("Accept", BROWSER)
-}
-
-/// What stands in an attribute of the page.
-fn attribute(page: &Response, name: &str) -> String {
-    let text = page.text();
-    let value = text.split(&format!("data-{name}=\"")).nth(1).and_then(|rest| rest.split('"').next());
-    value.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
-}
-
-/// Does what the page does.
-fn solve(page: &Response) -> String {
-    let (token, difficulty) = (attribute(page, "token"), attribute(page, "difficulty"));
-    let difficulty = difficulty.parse().expect("a number of bits");
-    let proofs = (0u64..).map(|counter| format!("{token}.{counter}"));
-    proofs.into_iter().find(|proof| is_solution(proof, difficulty)).expect("there is one")
 }
 
 fn with(request: Request, proof: &str) -> Request {

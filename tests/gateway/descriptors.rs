@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use super::http2::ask;
 use super::http2::over_http2;
-use super::upstream_http2::Http2Origin;
+use crate::http2_origin::Http2Origin;
 use crate::support::Answer;
 use crate::support::Gateway;
 use crate::support::Origin;

@@ -10,7 +10,6 @@ use serde_json::Value;
 
 use crate::support::Gateway;
 use crate::support::Origin;
-use crate::support::Request;
 
 /// A stream that is listened to.
 struct Listener(BufReader<TcpStream>);
@@ -57,7 +56,7 @@ fn start(origin: &Origin) -> Gateway {
         "admin: {{address: 127.0.0.1:0, token_file: token}}\nupstream: {}\nlimits: [{{name: pace, key: header.x-user, rate: 1/hour}}]",
         origin.url()
     );
-    Gateway::with_files(config, &[("token", "s3cret\n")])
+    Gateway::with_token(config)
 }
 
 #[test]
@@ -73,8 +72,8 @@ fn who_listens_hears_of_denials_and_bans_as_they_happen_and_of_the_end() {
         assert_eq!((&*name, &data["limit"], &data["client"]), ("denial", &"pace".into(), &"127.0.0.1".into()));
         assert!(!data.to_string().contains("geheim"), "{data}");
     }
-    let ban = Request::new(gateway.admin(), "POST", "/api/v1/bans")
-        .host(&gateway.admin().to_string())
+    let ban = gateway
+        .admin_request("POST", "/api/v1/bans")
         .header("Authorization", "Bearer s3cret")
         .json(r#"{"address": "198.51.100.7/32", "for": "1h", "reason": "an operator"}"#)
         .send();
@@ -90,6 +89,6 @@ fn who_listens_hears_of_denials_and_bans_as_they_happen_and_of_the_end() {
 fn nobody_listens_without_the_token() {
     let origin = Origin::start();
     let gateway = start(&origin);
-    let refused = Request::new(gateway.admin(), "GET", "/api/v1/events").host(&gateway.admin().to_string()).send();
+    let refused = gateway.admin_request("GET", "/api/v1/events").send();
     assert_eq!(refused.status, 401);
 }

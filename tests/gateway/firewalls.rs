@@ -8,7 +8,6 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::support::Gateway;
-use crate::support::Request;
 use crate::support::python;
 
 /// Banned networks, some of them within others, and for longer.
@@ -59,9 +58,7 @@ const JUDGED: &str = "\
 fn exported(format: &str) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let gateway = Gateway::start("admin: {address: 127.0.0.1:0}\nupstream: http://127.0.0.1:1\n");
-    let api = |method: &str, path: &str| {
-        Request::new(gateway.admin(), method, &format!("/api/v1/bans{path}")).host(&gateway.admin().to_string())
-    };
+    let api = |method: &str, path: &str| gateway.admin_request(method, &format!("/api/v1/bans{path}"));
     let export = || api("GET", &format!("/export?format={format}")).send().text();
     fs::write(folder.path().join("nobody"), export()).expect("a file in the folder");
     for (address, span) in BANNED {

@@ -13,7 +13,7 @@ use crate::support::Request;
 use crate::support::eventually;
 
 /// A gateway that reads one of these files, which hangs, and is at it.
-fn reading(files: &mut HangingFiles, origin: &Origin) -> Gateway {
+fn reading(files: &HangingFiles, origin: &Origin) -> Gateway {
     let list = files.path("list.txt");
     let gateway = Gateway::start(format!(
         "upstream: {}\nadmin: {{address: 127.0.0.1:0}}\nlists: {{abusers: {{file: {}}}}}\naccess: {{deny: [abusers]}}",
@@ -35,8 +35,8 @@ fn goes_on(gateway: &Gateway) {
 
 #[test]
 fn while_a_list_cannot_be_read_reloads_are_answered_and_take_place_when_it_can() {
-    let (origin, mut files) = (Origin::start(), HangingFiles::mount());
-    let gateway = reading(&mut files, &origin);
+    let (origin, files) = (Origin::start(), HangingFiles::mount());
+    let gateway = reading(&files, &origin);
     for expected in 1..=3 {
         goes_on(&gateway);
         gateway.signal("HUP");
@@ -52,8 +52,8 @@ fn while_a_list_cannot_be_read_reloads_are_answered_and_take_place_when_it_can()
 
 #[test]
 fn while_a_list_cannot_be_read_the_gateway_drains_when_it_is_told_to() {
-    let (origin, mut files) = (Origin::start(), HangingFiles::mount());
-    let mut gateway = reading(&mut files, &origin);
+    let (origin, files) = (Origin::start(), HangingFiles::mount());
+    let mut gateway = reading(&files, &origin);
     gateway.signal("TERM");
     assert_eq!(gateway.ended().code(), Some(0));
     assert!(gateway.log_messages().iter().any(|line| line.starts_with("drained")), "{:?}", gateway.log_messages());
@@ -62,8 +62,8 @@ fn while_a_list_cannot_be_read_the_gateway_drains_when_it_is_told_to() {
 #[test]
 fn while_a_list_cannot_be_read_a_second_signal_ends_the_gateway_at_once() {
     let origin = Origin::answering(|_| Answer::ok("late").after(Duration::from_secs(20)));
-    let mut files = HangingFiles::mount();
-    let mut gateway = reading(&mut files, &origin);
+    let files = HangingFiles::mount();
+    let mut gateway = reading(&files, &origin);
     let mut client = gateway.connect();
     client.send(gateway.get("/").bytes());
     eventually("the request is under way", || origin.count() == 1);
@@ -78,7 +78,7 @@ fn while_a_list_cannot_be_read_a_second_signal_ends_the_gateway_at_once() {
 fn an_audit_trail_that_cannot_be_opened_holds_up_nothing_but_its_reload() {
     let origin = Origin::start();
     for place in ["file", "sqlite"] {
-        let mut files = HangingFiles::mount();
+        let files = HangingFiles::mount();
         let config = format!("upstream: {}\nadmin: {{address: 127.0.0.1:0}}\n", origin.url());
         let mut gateway = Gateway::start(&config);
         files.hang();
@@ -93,7 +93,7 @@ fn an_audit_trail_that_cannot_be_opened_holds_up_nothing_but_its_reload() {
 #[test]
 fn a_start_that_cannot_read_its_list_or_its_configuration_ends_with_a_signal() {
     for name in ["list.txt", "portcullis.yaml"] {
-        let (mut files, folder) = (HangingFiles::mount(), tempfile::tempdir().expect("a folder"));
+        let (files, folder) = (HangingFiles::mount(), tempfile::tempdir().expect("a folder"));
         let mut config = folder.path().join("portcullis.yaml");
         let list = files.path(name);
         let text = format!("{LISTEN}upstream: http://127.0.0.1:9\nlists: {{abusers: {{file: {}}}}}\n", list.display());

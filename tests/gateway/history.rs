@@ -87,6 +87,34 @@ fn the_history_adds_up_to_the_metrics_through_a_reload() {
 }
 
 #[test]
+fn a_takeover_and_a_restart_begin_anew_as_the_metrics_do() {
+    let origin = Origin::start();
+    let mut old = Gateway::start(config(&origin, ""));
+    let counted = |gateway: &Gateway, times: u64| {
+        eventually("the last answers are counted", || {
+            let denied = ("login".to_owned(), "denied".to_owned());
+            let routes = sums(&history(gateway, 60)["routes"]);
+            routes == metric(gateway, "portcullis_requests_total", "route")
+                && routes.get(&denied).copied().unwrap_or_default() == times
+        });
+    };
+    for _ in 0..5 {
+        old.get("/login").status();
+    }
+    counted(&old, 3);
+    let mut new = old.successor();
+    counted(&new, 0);
+    // The counts of limits have moved, so that each is one denial more.
+    for _ in 0..2 {
+        assert_eq!(new.get("/login").status(), 429);
+    }
+    counted(&new, 2);
+    old.ended();
+    new.restart();
+    counted(&new, 0);
+}
+
+#[test]
 fn steps_are_ten_seconds_long_and_all_there() {
     let gateway = Gateway::start(config(&Origin::start(), ""));
     for (minutes, steps) in [(1, 6), (60, 360), (1440, 8640)] {

@@ -15,6 +15,7 @@ use crate::forwarding::cookies;
 use crate::support::Answer;
 use crate::support::Gateway;
 use crate::support::Origin;
+use crate::support::in_time;
 
 #[derive(Debug)]
 pub(crate) struct Answered {
@@ -32,15 +33,23 @@ pub(crate) fn over_http2<T>(gateway: &Gateway, conversation: impl AsyncFnOnce(Se
 /// The same where the gateway may be another one by then.
 pub(crate) fn over_http2_at<T>(address: SocketAddr, conversation: impl AsyncFnOnce(SendRequest<Bytes>) -> T) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(async {
+    runtime.block_on(in_time("the conversation ends", async {
         let stream = TcpStream::connect(address).await.expect("the gateway accepts connections");
         let (sender, connection) = client::handshake(stream).await.expect("HTTP/2 is spoken");
         tokio::spawn(connection);
         conversation(sender).await
-    })
+    }))
 }
 
 pub(crate) async fn ask(
+    sender: &SendRequest<Bytes>,
+    request: Request<()>,
+    body: Option<Bytes>,
+) -> Result<Answered, h2::Error> {
+    in_time("the request is answered", exchange(sender, request, body)).await
+}
+
+async fn exchange(
     sender: &SendRequest<Bytes>,
     request: Request<()>,
     body: Option<Bytes>,

@@ -10,10 +10,10 @@ use http::Request;
 use http::StatusCode;
 
 use crate::http2::over_http2;
+use crate::http2_origin::Http2Origin;
 use crate::support::Gateway;
 use crate::support::Origin;
 use crate::support::Stopwatch;
-use crate::upstream_http2::Http2Origin;
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 

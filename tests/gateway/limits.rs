@@ -187,7 +187,7 @@ fn requests_in_flight_are_bounded_and_a_slot_is_free_again_after_the_answer() {
     let (open, gate) = mpsc::channel::<()>();
     let gate = Mutex::new(gate);
     let origin = Origin::answering(move |_| {
-        gate.lock().expect("no panic here").recv().expect("the test holds the other end");
+        gate.lock().expect("no panic here").recv_timeout(Duration::from_secs(60)).expect("the test lets it answer");
         Answer::ok("done")
     });
     let gateway = with_limits(&origin, &["name: busy, key: client_ip, concurrent: 2"]);

@@ -2,6 +2,7 @@
 
 use http::Request;
 use serde_json::Value;
+use serde_json::json;
 
 use crate::http2::ask as ask_over_http2;
 use crate::http2::over_http2;
@@ -193,7 +194,7 @@ fn a_listed_client_is_logged_as_listed() {
     let gateway = logged(&origin, "lists:\n  bad: {addresses: [127.0.0.2]}\naccess: {deny: [bad]}");
     assert_eq!(gateway.get("/x").from("127.0.0.2").status(), 403);
     let line = gateway.log_line("/x");
-    assert_eq!((line["decision"].as_str(), line["limit"].as_str()), (Some("listed"), Some("bad")));
+    assert_eq!((&line["decision"], &line["limit"], &line["list"]), (&json!("listed"), &Value::Null, &json!("bad")));
 }
 
 #[test]

@@ -67,6 +67,7 @@ fn every_answer_is_as_it_is_described() {
         }
         check("GET", "/api/v1/history", "/api/v1/history?minutes=1", 200);
         check("GET", "/api/v1/history", "/api/v1/history?minutes=0", 400);
+        check("GET", "/api/v1/events/recent", "/api/v1/events/recent?minutes=0", 400);
         let ban = |body: &str| {
             let response = request(&gateway, "POST", "/api/v1/bans").json(body).send();
             description.check("POST", "/api/v1/bans", &response);
@@ -101,6 +102,7 @@ fn every_answer_is_as_it_is_described() {
         check("DELETE", "/api/v1/bans", "/api/v1/bans?address=198.51.100.7", 404);
         check("DELETE", "/api/v1/bans", "/api/v1/bans", 400);
         check("POST", "/api/v1/reload", "/api/v1/reload", 200);
+        check("GET", "/api/v1/events/recent", "/api/v1/events/recent", 200);
     }
 }
 
@@ -134,7 +136,7 @@ fn every_operation_but_those_of_monitoring_and_of_the_page_needs_the_token() {
     let (origin, open) = with_a_store("");
     let description = ApiDescription::of(&open);
     let config = format!("admin: {{address: 127.0.0.1:0, token_file: token}}\nupstream: {}\n{LIMITS}", origin.url());
-    let gateway = Gateway::with_files(config, &[("token", "s3cret\n")]);
+    let gateway = Gateway::with_token(config);
     let operations = description.operations();
     assert!(operations.iter().any(|(_, path, _)| path == "/api/v1/bans"), "{operations:?}");
     for (method, path, is_public) in operations {

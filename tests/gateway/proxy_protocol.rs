@@ -15,6 +15,7 @@ use crate::support::Origin;
 use crate::support::RawClient;
 use crate::support::Request;
 use crate::support::eventually;
+use crate::support::in_time;
 
 /// A connection that is closed for what it sent, and not by a timeout, is closed well within this time.
 const AT_ONCE: Duration = Duration::from_secs(5);
@@ -345,14 +346,14 @@ fn http2_is_spoken_behind_the_header() {
     raw.send(v2(0x21, 0x11, V4));
     let stream = raw.into_stream();
     stream.set_nonblocking(true).expect("a connected socket");
-    runtime.block_on(async {
+    runtime.block_on(in_time("the conversation ends", async {
         let stream = tokio::net::TcpStream::from_std(stream).expect("a socket");
         let (sender, connection) = client::handshake(stream).await.expect("HTTP/2 is spoken");
         tokio::spawn(connection);
         let request = http::Request::get("http://app.example/two").body(()).expect("a request");
         let answered = http2::ask(&sender, request, None::<Bytes>).await.expect("an answer");
         assert_eq!(answered.status, 200);
-    });
+    }));
     assert_eq!(origin.last().header("x-real-ip"), Some("203.0.113.9"));
 }
 

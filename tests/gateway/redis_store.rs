@@ -216,9 +216,10 @@ fn a_reset_is_heard_by_every_gateway_within_a_second() {
 }
 
 /// What docs/src/redis.md lists as the rights of a gateway in Redis, and no more.
-const RIGHTS: &str = "~portcullis:* &portcullis:* -@all +evalsha +script|load +time +get +set +del +getrange +setrange \
-                      +pexpire +pttl +hget +hset +hdel +hscan +zadd +zrem +zcard +zrangebyscore +publish +subscribe +ping \
-                      +hello +select +info +dbsize +role +client|setname +client|tracking +cluster|slots +asking";
+const RIGHTS: &str = "~portcullis:* &portcullis:* -@all +evalsha +script|load +time +get +set +del +getrange \
+                      +setrange +pexpire +pttl +hget +hmget +hset +hdel +hscan +zadd +zrem +zcard +zrangebyscore \
+                      +zremrangebyscore +publish +subscribe +ping +hello +select +info +dbsize +role +client|setname \
+                      +client|tracking +cluster|slots +asking";
 
 #[test]
 fn a_user_with_the_rights_of_the_book_is_enough() {

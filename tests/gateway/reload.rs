@@ -11,6 +11,7 @@ use crate::support::Answer;
 use crate::support::Gateway;
 use crate::support::Origin;
 use crate::support::RawClient;
+use crate::support::StopOnDrop;
 use crate::support::Stopwatch;
 use crate::support::eventually;
 
@@ -42,7 +43,7 @@ fn a_signal_reloads() {
 }
 
 #[test]
-fn warnings_are_logged_at_the_start_and_once_for_each_text() {
+fn warnings_are_logged_when_they_begin_to_hold() {
     let origin = Origin::start();
     let config = format!("upstream: {}\nroutes:\n  - match: /*\n  - match: POST /login\n", origin.url());
     let gateway = Gateway::start(&config);
@@ -60,10 +61,15 @@ fn warnings_are_logged_at_the_start_and_once_for_each_text() {
     gateway.signal("HUP");
     eventually("the same text is read again", || gateway.reloads() > before);
     assert_eq!(warned().len(), 1);
-    gateway.reload(format!("{config}# Another text.\n"));
+    gateway.reload(format!("# Another text.\n{config}"));
+    assert_eq!(warned().len(), 1);
+    gateway.reload(format!("{config}  - match: POST /logout\n"));
     assert_eq!(warned().len(), 2);
+    assert!(warned()[1]["message"].as_str().is_some_and(|message| message.contains("no request reaches")));
     gateway.reload(config.replace("  - match: /*\n", ""));
     assert_eq!(warned().len(), 2);
+    gateway.reload(&config);
+    assert_eq!(warned().len(), 3);
 }
 
 #[test]
@@ -205,8 +211,9 @@ fn slowest_until(gateways: [&Gateway; 2], done: impl FnOnce()) -> [Duration; 2] 
     };
     thread::scope(|scope| {
         let traffic = gateways.map(|gateway| [(); 4].map(|()| scope.spawn(|| ask(gateway))));
+        let end = StopOnDrop(&over);
         done();
-        over.store(true, Ordering::SeqCst);
+        drop(end);
         traffic.map(|threads| {
             let slowest = threads.map(|thread| thread.join().expect("no request fails"));
             slowest.into_iter().max().expect("four threads")

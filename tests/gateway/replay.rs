@@ -114,11 +114,14 @@ fn check(format: &str) {
     }
 }
 
-/// The path, the decision and the limit of a line.
+/// The path, the decision and the limit or list of a line.
 fn logged(line: &str) -> (String, (String, String)) {
     let line: Value = serde_json::from_str(line).expect("JSON");
     let text = |names: &[&str]| names.iter().find_map(|name| line[*name].as_str()).unwrap_or_default().to_owned();
-    (text(&["path", "url.path"]), (text(&["decision", "event.action"]), text(&["limit", "rule.name"])))
+    (
+        text(&["path", "url.path"]),
+        (text(&["decision", "event.action"]), text(&["limit", "rule.name", "list", "portcullis.list"])),
+    )
 }
 
 #[test]

@@ -19,6 +19,7 @@ use crate::support::Gateway;
 use crate::support::Origin;
 use crate::support::RawClient;
 use crate::support::Request;
+use crate::support::StopOnDrop;
 use crate::support::eventually;
 
 fn among(servers: &[String], more: &str) -> Gateway {
@@ -87,6 +88,7 @@ fn no_get_is_lost_when_one_of_two_servers_is_killed_and_returns_under_load() {
         let gateway = among(&urls, &format!("balance: {balance}"));
         let (stop, passed, failed) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
         thread::scope(|scope| {
+            let _stop = StopOnDrop(&stop);
             for client in 1..=4 {
                 let (gateway, stop, passed, failed) = (&gateway, &stop, &passed, &failed);
                 scope.spawn(move || {
@@ -110,7 +112,6 @@ fn no_get_is_lost_when_one_of_two_servers_is_killed_and_returns_under_load() {
                 server.restart();
                 more(200);
             }
-            stop.store(true, Ordering::Relaxed);
         });
         assert_eq!(failed.into_inner(), 0, "of {} with {balance}", passed.into_inner());
     }

@@ -9,7 +9,7 @@ use crate::support::eventually;
 
 fn with_token(origin: &Origin) -> Gateway {
     let config = format!("admin: {{address: 127.0.0.1:0, token_file: token}}\nupstream: {}\n", origin.url());
-    Gateway::with_files(config, &[("token", "s3cret\n")])
+    Gateway::with_token(config)
 }
 
 fn ask(gateway: &Gateway, method: &str, path: &str) -> Request {

@@ -6,11 +6,10 @@ use serde_json::json;
 use crate::support::ApiDescription;
 use crate::support::Gateway;
 use crate::support::Origin;
-use crate::support::Request;
 use crate::support::eventually;
 
 fn status(gateway: &Gateway) -> Value {
-    let response = Request::new(gateway.admin(), "GET", "/api/v1/status").host(&gateway.admin().to_string()).send();
+    let response = gateway.admin_request("GET", "/api/v1/status").send();
     assert_eq!(response.status, 200, "{}", response.text());
     ApiDescription::of(gateway).check("GET", "/api/v1/status", &response);
     response.json()
@@ -70,7 +69,7 @@ fn the_last_reload_is_told_with_its_result() {
 #[test]
 fn a_parameter_that_is_not_known_is_refused() {
     let gateway = Gateway::start("admin: {address: 127.0.0.1:0}\nupstream: http://127.0.0.1:1\n");
-    let ask = Request::new(gateway.admin(), "GET", "/api/v1/status?minutes=1").host(&gateway.admin().to_string());
+    let ask = gateway.admin_request("GET", "/api/v1/status?minutes=1");
     let response = ask.send();
     assert_eq!((response.status, response.header("content-type")), (400, Some("application/problem+json")));
 }

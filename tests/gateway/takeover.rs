@@ -20,6 +20,7 @@ use crate::support::Gateway;
 use crate::support::Origin;
 use crate::support::RawClient;
 use crate::support::Request;
+use crate::support::StopOnDrop;
 use crate::support::eventually;
 
 #[test]
@@ -156,14 +157,11 @@ fn a_signal_starts_the_process_that_takes_over() {
     assert_eq!(gateway.get("/").status(), 200);
 
     gateway.write("portcullis.yaml", &config);
+    let _successor = StartedProcess(&gateway);
     under_load(&gateway.get("/"), || {
         gateway.signal("USR2");
         eventually("the new one serves", || gateway.log_messages().iter().any(|line| line.contains("has taken over")));
     });
-    let said = gateway.log_messages();
-    let process =
-        said.iter().find_map(|line| line.strip_prefix("process ")?.split(" has taken over").next()?.parse().ok());
-    let _successor = Orphan(process.expect("its number"));
     eventually("the old one ends", || {
         fs::read_to_string(format!("/proc/{}/stat", gateway.pid())).is_ok_and(|stat| stat.contains(") Z "))
     });
@@ -177,6 +175,7 @@ fn a_new_process_that_dies_leaves_the_old_one_as_it_was() {
     for words in ["", "take over 1\n", "take over 1\nstate\n", "take over 99\n", "take over 1\nnonsense\n"] {
         let told = complaints(&gateway);
         let mut newcomer = UnixStream::connect(control_socket(&gateway)).expect("it is open");
+        newcomer.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         newcomer.write_all(words.as_bytes()).unwrap();
         newcomer.shutdown(std::net::Shutdown::Write).unwrap();
         drop(newcomer.read_to_end(&mut Vec::new()));
@@ -295,8 +294,9 @@ fn under_load(request: &Request, done: impl FnOnce()) -> usize {
             })
         });
         let clients: Vec<_> = clients.collect();
+        let end = StopOnDrop(&over);
         done();
-        over.store(true, Ordering::SeqCst);
+        drop(end);
         for client in clients {
             client.join().expect("no request fails");
         }
@@ -314,11 +314,15 @@ fn complaints(gateway: &Gateway) -> usize {
     gateway.log_messages().iter().filter(|line| line.contains("does not serve")).count()
 }
 
-/// A process that outlives its parent.
-struct Orphan(u32);
+/// The process that this gateway started to take over from it, and which outlives it.
+struct StartedProcess<'g>(&'g Gateway);
 
-impl Drop for Orphan {
+impl Drop for StartedProcess<'_> {
     fn drop(&mut self) {
-        let _ = Command::new("kill").arg("-KILL").arg(self.0.to_string()).status();
+        let number =
+            |line: &String| line.strip_prefix("process ")?.split(" has taken over").next()?.parse::<u32>().ok();
+        if let Some(number) = self.0.log_messages().iter().find_map(number) {
+            let _ = Command::new("kill").arg("-KILL").arg(number.to_string()).status();
+        }
     }
 }

@@ -1,10 +1,5 @@
 //! Counts in memory survive a takeover exactly, and the old process keeps serving its requests.
 
-use std::io::BufRead;
-use std::io::BufReader;
-use std::io::Read;
-use std::io::Write;
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::Condvar;
 use std::sync::Mutex;
@@ -15,23 +10,22 @@ use std::thread;
 use std::time::Duration;
 
 use crate::http2::ask;
-use crate::http2::over_http2;
 use crate::http2::over_http2_at;
 use crate::support::Answer;
 use crate::support::Gateway;
 use crate::support::Origin;
 use crate::support::RawClient;
 use crate::support::Request;
+use crate::support::StopOnDrop;
 use crate::support::Stopwatch;
 use crate::support::eventually;
-use crate::takeover::control_socket;
 
 /// Answers wait behind it until it is opened.
 #[derive(Clone, Debug, Default)]
-struct Gate(Arc<(Mutex<bool>, Condvar)>);
+pub(crate) struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
 impl Gate {
-    fn open(&self) {
+    pub(crate) fn open(&self) {
         *self.0.0.lock().expect("no panic here") = true;
         self.0.1.notify_all();
     }
@@ -43,7 +37,7 @@ impl Gate {
 }
 
 /// What is below `/held` waits behind a gate.
-fn gated() -> (Origin, Gate) {
+pub(crate) fn gated() -> (Origin, Gate) {
     let gate = Gate::default();
     let behind = gate.clone();
     let origin = Origin::answering(move |received| {
@@ -55,7 +49,7 @@ fn gated() -> (Origin, Gate) {
     (origin, gate)
 }
 
-fn taken_over(gateway: &Gateway) -> Gateway {
+pub(crate) fn taken_over(gateway: &Gateway) -> Gateway {
     let next = gateway.successor();
     assert!(next.log_messages().iter().any(|line| line.starts_with("the counts of ")), "{:?}", next.log_messages());
     next
@@ -103,6 +97,7 @@ fn takeovers_under_load_admit_exactly_what_one_process_would() {
             other => panic!("{other}"),
         };
         thread::scope(|scope| {
+            let _over = StopOnDrop(&over);
             for number in 0..12 {
                 let request = Request::new(address, "GET", if number % 4 == 3 { "/slow" } else { "/" });
                 let (over, count) = (&over, &count);
@@ -147,7 +142,6 @@ fn takeovers_under_load_admit_exactly_what_one_process_would() {
             }
             let begun = denied.load(Ordering::SeqCst);
             eventually("all that may has passed", || denied.load(Ordering::SeqCst) > begun + 50);
-            over.store(true, Ordering::SeqCst);
         });
         assert_eq!((passed.into_inner(), origin.count()), (MOST, MOST), "{algorithm}");
     }
@@ -162,6 +156,7 @@ fn no_window_holds_more_than_its_count_through_takeovers() {
     let address = current.address();
     let (over, clock, passed) = (AtomicBool::new(false), Stopwatch::start(), Mutex::new(Vec::new()));
     thread::scope(|scope| {
+        let _over = StopOnDrop(&over);
         for _ in 0..6 {
             let (over, passed) = (&over, &passed);
             scope.spawn(move || {
@@ -181,7 +176,6 @@ fn no_window_holds_more_than_its_count_through_takeovers() {
             current = next;
             eventually("half a window is over", || clock.elapsed() > half * window / 2 + window);
         }
-        over.store(true, Ordering::SeqCst);
     });
     let mut passed = passed.into_inner().expect("no panic here");
     passed.sort_by_key(|(_, answered)| *answered);
@@ -215,6 +209,7 @@ fn guesses_that_wait_for_their_outcome_are_counted_once_through_takeovers() {
     let address = current.address();
     let (over, denied, welcome) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
     thread::scope(|scope| {
+        let _over = StopOnDrop(&over);
         for number in 0..8 {
             let target = if number % 2 == 0 { "/login?right" } else { "/login?guess" };
             let request = Request::new(address, "POST", target).form("user=alice");
@@ -244,7 +239,6 @@ fn guesses_that_wait_for_their_outcome_are_counted_once_through_takeovers() {
         eventually("all guesses are spent", || wrong.load(Ordering::SeqCst) >= MOST);
         let begun = denied.load(Ordering::SeqCst);
         eventually("more are denied", || denied.load(Ordering::SeqCst) > begun + 20);
-        over.store(true, Ordering::SeqCst);
     });
     assert_eq!(wrong.load(Ordering::SeqCst), MOST);
     assert_eq!(Request::new(address, "POST", "/login?guess").form("user=alice").status(), 429);
@@ -271,127 +265,6 @@ fn what_is_taken_back_in_the_old_process_is_free_in_the_new_one() {
     assert_eq!(gateway.ended().code(), Some(0));
 }
 
-fn three_at_a_time(origin: &Origin) -> Gateway {
-    let limit = "{name: all, key: client_ip, concurrent: 3}";
-    Gateway::start(format!("upstream: {}\nserver: {{timeouts: {{drain: 1m}}}}\nlimits: [{limit}]", origin.url()))
-}
-
-/// Requests under way that are not answered yet.
-fn held(gateway: &Gateway, origin: &Origin, count: usize) -> Vec<RawClient> {
-    let before = origin.count();
-    let request = gateway.get("/held");
-    let mut clients: Vec<_> = (0..count).map(|_| gateway.connect()).collect();
-    for client in &mut clients {
-        client.send(request.bytes());
-    }
-    eventually("they are under way", || origin.count() == before + count);
-    clients
-}
-
-#[test]
-fn slots_in_flight_of_the_old_process_are_taken_in_the_new_one_until_they_come_back() {
-    let (origin, gate) = gated();
-    let mut gateway = three_at_a_time(&origin);
-    let mut clients = held(&gateway, &origin, 2);
-    let next = taken_over(&gateway);
-    let mut last = held(&next, &origin, 1);
-    assert_eq!(next.get("/").status(), 429);
-    gate.open();
-    clients.iter_mut().chain(&mut last).for_each(|client| assert_eq!(client.response().status, 200));
-    eventually("the slots are back", || next.get("/").status() == 200);
-    assert_eq!(gateway.ended().code(), Some(0));
-    assert_eq!(held(&next, &origin, 3).len(), 3);
-}
-
-#[test]
-fn a_killed_predecessor_keeps_no_slot() {
-    let (origin, gate) = gated();
-    let mut gateway = three_at_a_time(&origin);
-    let clients = held(&gateway, &origin, 3);
-    let next = taken_over(&gateway);
-    assert_eq!(next.get("/").status(), 429);
-    gateway.kill();
-    eventually("the slots are back", || next.get("/").status() == 200);
-    gate.open();
-    drop(clients);
-}
-
-#[test]
-fn a_killed_successor_leaves_nothing_hanging_and_admits_nothing_more() {
-    let (origin, gate) = gated();
-    let mut gateway = three_at_a_time(&origin);
-    let mut under_way = held(&gateway, &origin, 1);
-    let mut standing: Vec<_> = (0..3).map(|_| gateway.connect()).collect();
-    for client in &mut standing {
-        assert_eq!(gateway.get("/").send_on(client).status, 200);
-    }
-    let mut next = taken_over(&gateway);
-    next.kill();
-    for client in &mut standing {
-        assert_eq!(gateway.get("/").send_on(client).status, 503);
-    }
-    let told = gateway.log_messages().iter().filter(|line| line.contains("has taken over is gone")).count();
-    assert_eq!(told, 1);
-    gate.open();
-    assert_eq!(under_way.remove(0).response().status, 200);
-    assert_eq!(gateway.ended().code(), Some(0));
-    assert_eq!(origin.count(), 4);
-}
-
-#[test]
-fn connections_of_the_old_process_are_counted_by_the_new_one() {
-    let origin = Origin::start();
-    let limit = "{name: tight, key: client_ip, rate: 8/hour}";
-    let mut gateway = Gateway::start(format!("upstream: {}\nlimits: [{limit}]", origin.url()));
-    let mut standing: Vec<_> = (0..3).map(|_| gateway.connect()).collect();
-    for client in &mut standing {
-        assert_eq!(gateway.get("/").send_on(client).status, 200);
-    }
-    let address = gateway.address();
-    let (first, next) = over_http2(&gateway, async |sender| {
-        let get = || http::Request::get("http://app.example/").body(()).expect("a request");
-        let first = ask(&sender, get(), None).await.expect("an answer").status;
-        let next = taken_over(&gateway);
-        (first, next)
-    });
-    assert_eq!(first, 200);
-    // Four are counted; three more come over connections of the old process, and one here.
-    for client in &mut standing {
-        let answer = gateway.get("/").send_on(client);
-        assert_eq!((answer.status, answer.header("connection")), (200, Some("close")));
-    }
-    assert_eq!(Request::new(address, "GET", "/").status(), 200);
-    assert_eq!(next.get("/").status(), 429);
-    assert_eq!(gateway.ended().code(), Some(0));
-    assert_eq!(origin.count(), 8);
-}
-
-#[test]
-fn three_processes_in_a_row_count_together() {
-    let (origin, gate) = gated();
-    let mut first = three_at_a_time(&origin);
-    let mut of_first = held(&first, &origin, 1);
-    let mut rests = first.connect();
-    assert_eq!(first.get("/").send_on(&mut rests).status, 200);
-    let mut second = taken_over(&first);
-    let mut of_second = held(&second, &origin, 1);
-    let third = taken_over(&second);
-    let of_third = held(&third, &origin, 1);
-    assert_eq!(third.get("/").status(), 429);
-    // What the first one still has to ask, it asks the third: the second may go.
-    assert_eq!(first.get("/").send_on(&mut rests).status, 429);
-    second.kill();
-    eventually("the slot of the second is back", || third.get("/").status() == 200);
-    let more = held(&third, &origin, 1);
-    assert_eq!(third.get("/").status(), 429);
-    gate.open();
-    assert_eq!(of_first.remove(0).response().status, 200);
-    assert!(of_second.remove(0).rest().is_empty());
-    assert_eq!(first.ended().code(), Some(0));
-    drop((of_third, more));
-    eventually("all slots are back", || third.get("/").status() == 200);
-}
-
 #[test]
 fn a_ban_that_begins_while_the_old_process_drains_holds_in_the_new_one() {
     let origin = Origin::start();
@@ -407,89 +280,4 @@ fn a_ban_that_begins_while_the_old_process_drains_holds_in_the_new_one() {
     assert_eq!(gateway.ended().code(), Some(0));
     thread::sleep(Duration::from_millis(1100));
     assert_eq!(next.get("/").status(), 429);
-}
-
-/// A process that asks for everything, and gets no further.
-fn stuck(gateway: &Gateway) -> UnixStream {
-    let mut successor = UnixStream::connect(control_socket(gateway)).expect("it is open");
-    successor.write_all(b"take over 2\n").unwrap();
-    let mut line = String::new();
-    while line != "end\n" {
-        line.clear();
-        BufReader::with_capacity(1, &successor).read_line(&mut line).unwrap();
-    }
-    successor.write_all(b"counts\n").unwrap();
-    successor.read_exact(&mut [0; 64]).unwrap();
-    successor
-}
-
-#[test]
-fn counts_that_nobody_takes_stay() {
-    let origin = Origin::start();
-    let limit = "{name: tight, key: client_ip, rate: 3/hour}";
-    let gateway = Gateway::start(format!("upstream: {}\nlimits: [{limit}]", origin.url()));
-    assert_eq!(gateway.get("/").status(), 200);
-    // A successor that dies, and one that does nothing: waiting requests are decided here.
-    drop(stuck(&gateway));
-    assert_eq!(gateway.get("/").status(), 200);
-    let mut successor = stuck(&gateway);
-    let asked = Stopwatch::start();
-    assert_eq!(gateway.get("/").status(), 200);
-    assert!(asked.elapsed() > Duration::from_secs(2), "{:?}", asked.elapsed());
-    let mut told = Vec::new();
-    successor.read_to_end(&mut told).unwrap();
-    assert!(told.ends_with(b"mine\n"), "{}", told.escape_ascii());
-    assert_eq!(gateway.get("/").status(), 429);
-    assert_eq!(taken_over(&gateway).get("/").status(), 429);
-}
-
-#[test]
-fn a_new_process_of_the_version_before_counts_anew() {
-    let origin = Origin::start();
-    let limit = "{name: tight, key: client_ip, rate: 1/hour}";
-    let mut gateway = Gateway::start(format!("upstream: {}\nlimits: [{limit}]", origin.url()));
-    assert_eq!(gateway.get("/").status(), 200);
-    let mut successor = UnixStream::connect(control_socket(&gateway)).expect("it is open");
-    successor.write_all(b"take over 1\nserving\n").unwrap();
-    let mut told = String::new();
-    successor.read_to_string(&mut told).unwrap_or_default();
-    assert!(told.ends_with("draining\n") && !told.contains("clock"), "{told}");
-    assert_eq!(gateway.ended().code(), Some(0));
-    let warned = gateway.log_messages().iter().filter(|line| line.contains("counts begin anew")).count();
-    assert_eq!(warned, 1);
-}
-
-/// A running gateway of the version before: it hands over nothing but the state it was given.
-const BEFORE: &str = "
-import os, socket, sys
-control_socket = socket.socket(socket.AF_UNIX)
-control_socket.bind(sys.argv[1])
-control_socket.listen()
-while True:
-    asked, _ = control_socket.accept()
-    lines = asked.makefile('rw')
-    if lines.readline() != 'take over 1\\n':
-        asked.close(); lines.close()
-        continue
-    lines.write('end\\n'); lines.flush()
-    for line in lines:
-        lines.write({'state\\n': 'state 0\\n', 'serving\\n': 'draining\\n'}[line]); lines.flush()
-        if line == 'serving\\n':
-            sys.exit(0)
-";
-
-#[test]
-fn a_running_gateway_of_the_version_before_is_taken_over_from() {
-    let origin = Origin::start();
-    let mut gateway = Gateway::start(format!("upstream: {}", origin.url()));
-    let control_socket = control_socket(&gateway);
-    gateway.kill();
-    let _ = std::fs::remove_file(&control_socket);
-    let mut before =
-        std::process::Command::new("python3").args(["-c", BEFORE]).arg(&control_socket).spawn().expect("python3");
-    eventually("it listens", || UnixStream::connect(&control_socket).is_ok());
-    let next = gateway.successor();
-    assert!(next.log_messages().iter().any(|line| line.contains("of an older version")), "{:?}", next.log_messages());
-    assert_eq!(next.get("/").status(), 200);
-    assert!(before.wait().expect("a child").success());
 }

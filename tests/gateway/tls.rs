@@ -20,6 +20,7 @@ use crate::support::Gateway;
 use crate::support::Origin;
 use crate::support::TlsClientConfig;
 use crate::support::certificate;
+use crate::support::in_time;
 use crate::upgrade::echo;
 
 /// A gateway with TLS in front of an application, and its authority. `certified` becomes `0.pem`, `0.key` and so on.
@@ -174,7 +175,7 @@ fn http2_without_alpn_is_known_by_its_preface() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     for protocols in [&[][..], &["h2"]] {
         let connector = TlsConnector::from(TlsClientConfig::new(&authority, None).offering(protocols).config());
-        runtime.block_on(async {
+        runtime.block_on(in_time("the conversation ends", async {
             let socket = TcpStream::connect(gateway.address()).await.expect("a connection");
             let name = "a.test".try_into().expect("a name");
             let stream = connector.connect(name, socket).await.expect("a handshake");
@@ -184,7 +185,7 @@ fn http2_without_alpn_is_known_by_its_preface() {
                 let request = Request::get("https://a.test/").body(()).expect("a request");
                 assert_eq!(ask(&sender, request, None).await.expect("an answer").status, 200);
             }
-        });
+        }));
     }
     assert_eq!(origin.count(), 6);
 }

@@ -15,6 +15,7 @@ use crate::support::Origin;
 use crate::support::TlsClientConfig;
 use crate::support::certificate;
 use crate::support::eventually;
+use crate::support::in_time;
 use crate::tls::s_client;
 use crate::tls::simple;
 
@@ -136,7 +137,7 @@ fn over_http2_each_request_is_held_to_the_name_of_the_handshake() {
     let gateway = site.gateway(&["clients.pem"]);
     let connector = TlsConnector::from(site.caller().offering(&["h2"]).config());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(async {
+    runtime.block_on(in_time("the conversation ends", async {
         let socket = TcpStream::connect(gateway.address()).await.expect("a connection");
         let stream = connector.connect("a.test".try_into().expect("a name"), socket).await.expect("a handshake");
         let (sender, connection) = client::handshake(stream).await.expect("HTTP/2 is spoken");
@@ -145,7 +146,7 @@ fn over_http2_each_request_is_held_to_the_name_of_the_handshake() {
             let request = Request::get(format!("https://{host}/")).body(()).expect("a request");
             assert_eq!(ask(&sender, request, None).await.expect("an answer").status, status, "{host}");
         }
-    });
+    }));
     assert_eq!(site.origin.count(), 2);
 }
 

@@ -19,6 +19,7 @@ use crate::support::Gateway;
 use crate::support::Origin;
 use crate::support::TlsClientConfig;
 use crate::support::eventually;
+use crate::support::in_time;
 use crate::tls::simple;
 
 /// Answers at once, or after a while what is asked for at `/slow`.
@@ -37,12 +38,12 @@ fn speak(
 ) -> (SendRequest<Bytes>, JoinHandle<Result<(), h2::Error>>) {
     let connector = TlsConnector::from(TlsClientConfig::new(authority, None).offering(&["h2"]).config());
     let address = gateway.address();
-    runtime.block_on(async {
+    runtime.block_on(in_time("the conversation ends", async {
         let socket = tokio::net::TcpStream::connect(address).await.expect("a connection");
         let stream = connector.connect("a.test".try_into().expect("a name"), socket).await.expect("a handshake");
         let (sender, connection) = client::handshake(stream).await.expect("HTTP/2 is spoken");
         (sender, tokio::spawn(connection))
-    })
+    }))
 }
 
 fn get(path: &str) -> Request<()> {
@@ -79,15 +80,15 @@ fn check(end: impl FnOnce(&Gateway) -> Option<Gateway>) {
     let next = end(&gateway);
 
     for answer in slow {
-        let status = runtime.block_on(answer).expect("no panic").expect("an answer");
+        let status = runtime.block_on(in_time("it is answered", answer)).expect("no panic").expect("an answer");
         assert_eq!(status, 200);
     }
-    let answered: usize = runtime.block_on(asking).expect("no panic");
+    let answered: usize = runtime.block_on(in_time("no more are answered", asking)).expect("no panic");
     // A request without an answer was not processed: the client may retry it elsewhere.
     assert_eq!(count("/"), answered);
     for connection in [connection, busy_connection] {
         // The client sees a close or a reset, depending on which side closes first.
-        let _ = runtime.block_on(connection).expect("no panic");
+        let _ = runtime.block_on(in_time("the connection ends", connection)).expect("no panic");
     }
     assert_eq!(gateway.ended().code(), Some(0));
     if let Some(next) = next {
@@ -163,6 +164,6 @@ fn connections_at_rest_hold_up_no_end() {
     std::thread::sleep(Duration::from_millis(1500));
     gateway.signal("TERM");
     assert!(client.gets_close_notify());
-    let _ = runtime.block_on(connection).expect("no panic");
+    let _ = runtime.block_on(in_time("the connection ends", connection)).expect("no panic");
     assert_eq!(gateway.ended().code(), Some(0));
 }

@@ -38,6 +38,7 @@ use crate::support::Origin;
 use crate::support::Received;
 use crate::support::TlsClientConfig;
 use crate::support::eventually;
+use crate::support::in_time;
 use crate::tls::simple;
 use crate::upgrade::echo;
 use crate::upgrade::echo_to;
@@ -166,7 +167,7 @@ fn messages_pass_both_ways_over_tls() {
     let gateway = simple(&origin, &authority);
     let connector = TlsConnector::from(TlsClientConfig::new(&authority, None).offering(&["h2"]).config());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(async {
+    runtime.block_on(in_time("the conversation ends", async {
         let socket = tokio::net::TcpStream::connect(gateway.address()).await.expect("a connection");
         let stream = connector.connect("a.test".try_into().expect("a name"), socket).await.expect("a handshake");
         let (sender, connection) = client::handshake(stream).await.expect("HTTP/2 is spoken");
@@ -178,7 +179,7 @@ fn messages_pass_both_ways_over_tls() {
         let mut socket = WebSocketStream::from_raw_socket(pipe(answer.into_body(), send), Role::Client, None).await;
         socket.send(Message::text("hello")).await.expect("an open socket");
         assert_eq!(socket.next().await.expect("an echo").expect("an open socket"), Message::text("hello"));
-    });
+    }));
     assert_eq!(origin.last().header("x-forwarded-proto"), Some("https"));
 }
 

@@ -6,7 +6,6 @@ use serde_json::json;
 use crate::support::Answer;
 use crate::support::Gateway;
 use crate::support::Origin;
-use crate::support::Request;
 use crate::support::Response;
 use crate::support::eventually;
 
@@ -35,7 +34,7 @@ fn start(origin: &Origin) -> Gateway {
 
 fn api(gateway: &Gateway, path: &str) -> Response {
     let path = format!("/api/v1/{path}");
-    Request::new(gateway.admin(), "GET", &path).host(&gateway.admin().to_string()).send()
+    gateway.admin_request("GET", &path).send()
 }
 
 #[track_caller]
@@ -209,6 +208,46 @@ fn the_busiest_keys_of_a_limit_and_the_busiest_clients_are_counted() {
     // One key for all, and a limit in shadow mode denies none.
     assert_eq!(top("?limit=login-new&by=requests"), [of("", 15, 0)]);
     assert_eq!(top("?limit=login-new"), []);
+}
+
+#[test]
+fn clients_are_counted_by_the_prefix_of_the_configuration_in_force() {
+    let origin = Origin::start();
+    let config = |prefixes: &str| {
+        let trusted = format!("{{trusted_proxies: [127.0.0.1], header: x-real-ip{prefixes}}}");
+        format!("upstream: {}\nadmin: {{address: 127.0.0.1:0}}\nclient_ip: {trusted}\n", origin.url())
+    };
+    let gateway = Gateway::start(config(", ipv4_prefix: 24, ipv6_prefix: 48"));
+    let ask = || {
+        for client in ["198.51.100.7", "198.51.100.8", "2001:db8:1:2::7", "2001:db8:1:3::7"] {
+            from(&gateway, client, "/");
+        }
+    };
+    let top = || {
+        let top = json_of(&gateway, "top?by=requests");
+        let clients = top.as_array().expect("clients").iter().map(|entry| {
+            (entry["key"]["client_ip"].as_str().expect("a network").to_owned(), entry["requests"].as_u64())
+        });
+        let mut clients: Vec<_> = clients.collect();
+        clients.sort();
+        clients
+    };
+    let of = |client: &str, requests| (client.to_owned(), Some(requests));
+    ask();
+    assert_eq!(top(), [of("198.51.100.0/24", 2), of("2001:db8:1::/48", 2)]);
+    gateway.reload(config(", ipv4_prefix: 16, ipv6_prefix: 32"));
+    ask();
+    // What was counted before keeps its networks.
+    assert_eq!(
+        top(),
+        [of("198.51.0.0/16", 2), of("198.51.100.0/24", 2), of("2001:db8:1::/48", 2), of("2001:db8::/32", 2)]
+    );
+    // A single address begins with the same bits as its network.
+    gateway.reload(config(", ipv6_prefix: 128"));
+    from(&gateway, "2001:db8::", "/");
+    from(&gateway, "198.51.0.0", "/");
+    let counted = top();
+    assert!(counted.contains(&of("2001:db8::", 1)) && counted.contains(&of("198.51.0.0", 1)), "{counted:?}");
 }
 
 #[test]

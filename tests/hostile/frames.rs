@@ -73,11 +73,13 @@ pub(crate) enum Fate {
 #[derive(Debug)]
 pub(crate) struct Client {
     stream: TcpStream,
+    /// The fields of the answer that came last, as they were encoded.
+    answer: Vec<u8>,
 }
 
 impl Client {
     pub(crate) fn open(stream: TcpStream) -> Self {
-        let mut client = Self { stream };
+        let mut client = Self { stream, answer: Vec::new() };
         client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
         client.send(&frame(SETTINGS, 0, 0, b""));
         client
@@ -95,10 +97,21 @@ impl Client {
             match kind {
                 GOAWAY => return Fate::Ended,
                 RST_STREAM if on == stream => return Fate::Reset,
-                HEADERS if on == stream => return Fate::Answered(status(&payload)),
+                HEADERS if on == stream => {
+                    self.answer = payload;
+                    return Fate::Answered(status(&self.answer));
+                }
                 _ => {}
             }
         }
+    }
+
+    /// The `X-Request-ID` of the first answer on this connection: later ones name the field by its number in a table.
+    pub(crate) fn request_id(&self) -> Option<String> {
+        let name = spelled_out("x-request-id");
+        let at = memchr::memmem::find(&self.answer, &name)? + name.len();
+        let (length, rest) = self.answer[at..].split_first()?;
+        read_huffman(rest.get(..usize::from(length & 0x7f))?)
     }
 
     fn frame(&mut self) -> Option<(u8, u32, Vec<u8>)> {
@@ -115,25 +128,66 @@ impl Client {
 fn status(block: &[u8]) -> u16 {
     match block {
         [indexed @ 0x88..=0x8e, ..] => [200, 204, 206, 304, 400, 404, 500][usize::from(indexed - 0x88)],
-        [0x08 | 0x48, length, rest @ ..] if length & 0x80 == 0 => digits(rest[..3].iter().map(|digit| digit - b'0')),
-        [0x08 | 0x48, length, rest @ ..] => huffman(&rest[..usize::from(length & 0x7f)]),
+        [0x08 | 0x48, length, rest @ ..] => {
+            let code = &rest[..usize::from(length & 0x7f)];
+            let text = if length & 0x80 == 0 { String::from_utf8(code.to_vec()).ok() } else { read_huffman(code) };
+            text.and_then(|digits| digits.parse().ok()).unwrap_or_else(|| panic!("no status: {code:x?}"))
+        }
         _ => panic!("a head that begins with {block:x?}"),
     }
 }
 
-/// Three digits in Huffman's code, the first three of five bits, the others of six.
-fn huffman(code: &[u8]) -> u16 {
-    let mut bits = code.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1));
-    let mut take = |count: usize| bits.by_ref().take(count).fold(0, |sum, bit| sum << 1 | bit);
-    digits(std::array::from_fn::<u8, 3, _>(|_| match take(5) {
-        few @ 0..=2 => few,
-        more => (more << 1 | take(1)) - 0b01_1001 + 3,
-    }))
+/// The letters of a text in Huffman's code; `None`: it has one that is not in [`LETTERS`].
+fn read_huffman(code: &[u8]) -> Option<String> {
+    let bits_of = |byte: &u8| (0..8).rev().map(|at| if byte >> at & 1 == 1 { '1' } else { '0' }).collect::<String>();
+    let mut bits: String = code.iter().map(bits_of).collect();
+    let mut text = String::new();
+    // The end is padded with ones.
+    while bits.len() > 7 || bits.contains('0') {
+        let (letter, code) = LETTERS.iter().find(|(_, code)| bits.starts_with(code))?;
+        text.push(*letter);
+        bits.drain(..code.len());
+    }
+    Some(text)
 }
 
-fn digits(digits: impl IntoIterator<Item = u8>) -> u16 {
-    digits.into_iter().fold(0, |sum, digit| sum * 10 + u16::from(digit))
+/// A text of these letters with its length before it, in Huffman's code.
+fn spelled_out(text: &str) -> Vec<u8> {
+    let code_of = |letter| LETTERS.iter().find(|(of, _)| *of == letter).map_or("", |(_, code)| *code);
+    let mut bits: String = text.chars().map(code_of).collect();
+    bits.extend(std::iter::repeat_n('1', bits.len().next_multiple_of(8) - bits.len()));
+    let bytes = bits.as_bytes().chunks(8).map(|byte| byte.iter().fold(0, |sum, bit| sum << 1 | (bit - b'0')));
+    let bytes: Vec<u8> = bytes.collect();
+    [&[0x80 | u8::try_from(bytes.len()).expect("a short text")], &bytes[..]].concat()
 }
+
+/// The letters of statuses, of ids and of `x-request-id` (RFC 7541, appendix B).
+const LETTERS: [(char, &str); 24] = [
+    ('0', "00000"),
+    ('1', "00001"),
+    ('2', "00010"),
+    ('3', "011001"),
+    ('4', "011010"),
+    ('5', "011011"),
+    ('6', "011100"),
+    ('7', "011101"),
+    ('8', "011110"),
+    ('9', "011111"),
+    ('a', "00011"),
+    ('b', "100011"),
+    ('c', "00100"),
+    ('d', "100100"),
+    ('e', "00101"),
+    ('f', "100101"),
+    ('-', "010110"),
+    ('i', "00110"),
+    ('q', "1110110"),
+    ('r', "101100"),
+    ('s', "01000"),
+    ('t', "01001"),
+    ('u', "101101"),
+    ('x', "1111001"),
+];
 
 #[test]
 fn statuses_are_read_in_every_spelling() {

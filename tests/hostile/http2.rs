@@ -43,6 +43,7 @@ fn each_row_meets_its_fate_and_the_application_gets_exactly_its_bytes() {
     assert!(wrong.is_empty(), "{} rows:\n{}", wrong.len(), wrong.join("\n"));
     assert!(rows.iter().all(|row| names.insert(row.name)), "a name twice");
     watched.were_decided_on();
+    watched.were_logged();
 }
 
 fn meets(watched: &mut Watched, row: &Row) -> Result<(), String> {
@@ -55,6 +56,10 @@ fn meets(watched: &mut Watched, row: &Row) -> Result<(), String> {
         client.send(&row.then);
     }
     let fate = client.fate(1);
+    if let Fate::Answered(status) = fate {
+        let Some(id) = client.request_id() else { return Err(format!("{}: {status} without an id", row.name)) };
+        watched.note_answer(&id, status);
+    }
     let second = if fate == Fate::Ended {
         Fate::Ended
     } else {

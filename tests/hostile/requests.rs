@@ -22,6 +22,7 @@ fn each_row_gets_its_answer_and_the_application_exactly_its_bytes() {
     let wrong: Vec<String> = rows().iter().filter_map(|row| meets(&mut watched, row, "").err()).collect();
     assert!(wrong.is_empty(), "{} rows:\n{}", wrong.len(), wrong.join("\n"));
     watched.were_decided_on();
+    watched.were_logged();
 }
 
 #[test]
@@ -56,7 +57,13 @@ fn meets(watched: &mut Watched, row: &Row, behind: &str) -> Result<(), String> {
         client.send([rest, behind.as_bytes()].concat());
     }
     let method = if row.sent.starts_with(b"HEAD") { "HEAD" } else { "GET" };
-    let status = client.try_response(method).map_or(0, |answer| answer.status);
+    let answer = client.try_response(method);
+    let status = answer.as_ref().map_or(0, |answer| answer.status);
+    if let Some(answer) = answer {
+        let ids = answer.headers.all("x-request-id");
+        let [id] = ids[..] else { return Err(format!("{}: {status} with the ids {ids:?}", row.name)) };
+        watched.note_answer(id, status);
+    }
     let has_second = !behind.is_empty();
     let (expected, goes_on, whole, started) = match row.outcome {
         Outcome::Refused(status) => (status, false, None, None),

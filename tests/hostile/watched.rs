@@ -19,6 +19,8 @@ pub(crate) struct Watched {
     pub(crate) origin: Origin,
     seen: Vec<usize>,
     arrivals: Vec<Arrival>,
+    /// The id and the status of each answer that a client got.
+    answers: Vec<(String, u16)>,
 }
 
 /// What the application got since it was last looked at.
@@ -37,7 +39,7 @@ impl Watched {
             _ => Answer::ok(&received.target),
         });
         let gateway = Gateway::start(format!("upstream: {}\nserver: {server}", origin.url()));
-        Self { gateway, origin, seen: Vec::new(), arrivals: Vec::new() }
+        Self { gateway, origin, seen: Vec::new(), arrivals: Vec::new(), answers: Vec::new() }
     }
 
     /// Whether the newest bytes of some connection are these.
@@ -64,6 +66,27 @@ impl Watched {
         }
         self.arrivals.extend(news.whole.iter().cloned());
         news
+    }
+
+    /// Takes note of an answer that a client got, and that [`Self::were_logged`] looks for in the log.
+    pub(crate) fn note_answer(&mut self, id: &str, status: u16) {
+        self.answers.push((id.to_owned(), status));
+    }
+
+    /// Checks that every answer, a refusal too, was logged once under the id that its client got.
+    #[track_caller]
+    pub(crate) fn were_logged(&self) {
+        let mut logged: HashMap<String, Vec<Value>> = HashMap::new();
+        eventually("every answer is logged", || {
+            logged.clear();
+            for line in self.log() {
+                logged.entry(id_of(&line)).or_default().push(line["status"].clone());
+            }
+            self.answers.iter().all(|(id, _)| logged.contains_key(id))
+        });
+        for (id, status) in &self.answers {
+            assert_eq!(logged[id], [Value::from(*status)], "{id}");
+        }
     }
 
     /// Checks that the gateway decided on every request that arrived exactly once, and logged it as it arrived.

@@ -1,6 +1,8 @@
 //! A browser with one page, driven by its keyboard.
 
 use std::collections::BTreeSet;
+use std::thread;
+use std::time::Duration;
 
 use fantoccini::Client;
 use fantoccini::ClientBuilder;
@@ -16,7 +18,10 @@ use url::Url;
 
 use crate::driver::ChromiumCommand;
 use crate::driver::Driver;
-use crate::support::eventually;
+use crate::support::Stopwatch;
+
+/// The longest that a page takes to show what it is told, with other browsers on the same cores.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Closed when it is dropped.
 #[derive(Debug)]
@@ -62,6 +67,15 @@ impl Browser {
         self.devtools("Emulation.setEmulatedMedia", &media);
     }
 
+    /// Holds back the answers of the API, until [`Browser::release_answers`].
+    pub(crate) fn hold_answers(&self) {
+        self.devtools("Fetch.enable", &json!({"patterns": [{"urlPattern": "*/api/v1/*"}]}));
+    }
+
+    pub(crate) fn release_answers(&self) {
+        self.devtools("Fetch.disable", &json!({}));
+    }
+
     fn devtools(&self, command: &str, parameters: &Value) {
         self.issue("goog/cdp/execute", json!({"cmd": command, "params": parameters}));
     }
@@ -95,7 +109,15 @@ impl Browser {
     /// Waits until the text of an element contains this.
     #[track_caller]
     pub(crate) fn says(&self, selector: &str, wanted: &str) {
-        eventually(&format!("{selector} says `{wanted}`"), || self.text(selector).contains(wanted));
+        let begun = Stopwatch::start();
+        loop {
+            let shown = self.text(selector);
+            if shown.contains(wanted) {
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{selector} says `{shown}`, and not `{wanted}`");
+            thread::sleep(Duration::from_millis(20));
+        }
     }
 
     pub(crate) fn title(&self) -> String {

@@ -19,6 +19,11 @@ pub(crate) struct Driver {
 
 impl Driver {
     pub(crate) fn start() -> Self {
+        (0..10).find_map(|_| Self::try_start()).expect("chromedriver says its port")
+    }
+
+    /// `None`: it has ended, because another program has taken its port for the other family of addresses meanwhile.
+    fn try_start() -> Option<Self> {
         let mut child = Command::new("chromedriver")
             .arg("--port=0")
             .stdout(Stdio::piped())
@@ -26,9 +31,10 @@ impl Driver {
             .spawn()
             .expect("chromium-driver is installed");
         let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines().map_while(Result::ok);
-        let port = lines.find_map(|line| line.strip_suffix('.')?.rsplit_once(" on port ")?.1.parse().ok());
+        let mut driver = Self { child, port: 0 };
         // It writes nothing more that a full pipe could hold up.
-        Self { child, port: port.expect("it says its port") }
+        driver.port = lines.find_map(|line| line.strip_suffix('.')?.rsplit_once(" on port ")?.1.parse().ok())?;
+        Some(driver)
     }
 
     pub(crate) fn url(&self) -> String {

@@ -1,10 +1,16 @@
 //! The dashboard in a real browser.
 
+mod attack;
 mod browser;
 mod changes;
 mod driver;
+mod fleet;
+mod gateways;
+mod loading;
+mod operator;
 mod reads;
 mod recovery;
+mod reload;
 mod session;
 mod shape;
 mod site;

@@ -74,8 +74,7 @@ fn a_request_is_found_by_its_id_with_the_keyboard() {
     let page = site.page();
     page.says("#requests-list", "127.0.1.9");
     let story = &site.api("/api/v1/requests?n=1")[0];
-    page.tab_to("#request-id");
-    page.write("no-such-id");
+    page.fill("#request-id", "no-such-id");
     page.press(Key::Enter);
     page.says("#request-error", "no request of that id");
     page.write(story["id"].as_str().expect("an id"));
@@ -84,37 +83,50 @@ fn a_request_is_found_by_its_id_with_the_keyboard() {
     page.says("#story", "login-pace for client_ip 127.0.1.9: denied; 3 counted of 3 in 60 min");
 
     // From the story to the ban of its client.
-    page.tab_to("#story button");
-    page.press(Key::Enter);
+    page.push("#story button");
     page.press(Key::Enter);
     page.says("#ask", "Ban 127.0.1.9 for 1h?");
     page.press(Key::Escape);
 
     // Only requests of a client, and of a limit's keys.
-    page.tab_to("#requests-client");
-    page.write("127.0.1.8");
+    page.fill("#requests-client", "127.0.1.8");
     page.press(Key::Tab);
-    page.says("#requests-list", "No request was denied or held.");
-    page.tab_to("#requests-client");
-    page.write("nonsense");
+    page.says("#requests-list", "This gateway has denied or held no request like that.");
+    page.fill("#requests-client", "nonsense");
     page.press(Key::Tab);
     page.says("#requests-error", "client");
     page.tab_to("#top-limit");
     page.type_text("keys of login-pace");
     page.says("#top-list", "See");
-    page.tab_to("#top-list button");
-    page.press(Key::Enter);
+    page.push("#top-list button");
     page.says("#standing", "Denied now: client_ip 127.0.1.9 under login-pace.");
 }
 
 #[test]
+fn a_client_that_is_counted_by_its_network_leads_to_its_key() {
+    let site = Site::on("[::1]:0");
+    for _ in 0..4 {
+        site.log_in("::1", "alice");
+    }
+    let page = site.page();
+    page.tab_to("#top-limit");
+    page.type_text("keys of login-pace");
+    page.says("#top-list", "client_ip ::/64");
+    page.push("#top-list button");
+    page.says("#standing", "Denied now: client_ip :: under login-pace.");
+    page.push("#standing button + button");
+    page.push("#ban-form button[type=submit]");
+    page.confirm("Ban client_ip :: of login-pace for 1h?");
+    page.says("#bans-list", "login-pace");
+}
+
+#[test]
 fn markup_in_what_clients_and_operators_write_is_shown_as_text() {
-    let site = Site::start();
-    let host = site.gateway.admin().to_string();
+    let site = Site::that_counts_programs();
     let evil = "<img src=x onerror=alert(1)><b>bold</b>";
     let ban = |body: &str| {
-        let request = crate::support::Request::new(site.gateway.admin(), "POST", "/api/v1/bans").host(&host);
-        assert_eq!(request.json(body).status(), 201, "{body}");
+        let request = site.gateway.admin_request("POST", "/api/v1/bans").json(body);
+        assert_eq!(request.status(), 201, "{body}");
     };
     ban(&format!(r#"{{"address": "198.51.100.7", "for": "1h", "reason": "{evil}"}}"#));
     ban(&format!(r#"{{"limit": "login-name", "key": {{"param.username": "{evil}"}}, "for": "1h"}}"#));
@@ -125,9 +137,13 @@ fn markup_in_what_clients_and_operators_write_is_shown_as_text() {
         site.gateway.post("/login?<b>").from("127.0.1.1").form("username=<b>bold</b>&password=x").status();
     }
     page.says("#requests-list", "127.0.1.1");
-    page.tab_to("#requests-list button");
-    page.press(Key::Enter);
+    page.push("#requests-list button");
     page.says("#story-sentence", "127.0.1.1");
+    let search = || site.gateway.get("/search/<b>found</b>").from("127.0.1.2").header("User-Agent", evil).status();
+    assert_eq!([search(), search()], [200, 429]);
+    page.says("#requests-list", "/search/%3Cb%3Efound%3C/b%3E");
+    page.push("#requests-list button");
+    page.says("#story", "/search/%3Cb%3Efound%3C/b%3E");
     assert_eq!(page.script("return document.querySelectorAll('main img, main td b, #story b').length"), 0);
     assert_eq!(page.console(), Vec::<String>::new());
 }

@@ -1,7 +1,5 @@
 //! A page that stays open while its gateway restarts.
 
-use fantoccini::key::Key;
-
 use crate::site::Site;
 use crate::support::eventually;
 
@@ -28,15 +26,9 @@ fn a_restart_ends_the_session() {
     let mut site = Site::that_restarts(", token_file: token");
     let page = crate::browser::Browser::start();
     page.open(&site.url());
-    page.says("#session", "Token of the admin API");
-    page.tab_to("#token");
-    page.write("s3cret");
-    page.press(Key::Enter);
+    page.open_session("s3cret");
     page.says("#updated", "as of");
     site.gateway.restart();
-    page.says("#session", "Token of the admin API");
-    page.tab_to("#token");
-    page.write("s3cret");
-    page.press(Key::Enter);
+    page.open_session("s3cret");
     page.says("#verdict-sentence", "All is well");
 }

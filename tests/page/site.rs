@@ -1,19 +1,18 @@
 //! A gateway with a login behind it, and those who attack it.
 
-use std::net::TcpListener;
-
 use serde_json::Value;
 
 use crate::browser::Browser;
 use crate::support::Answer;
 use crate::support::Gateway;
 use crate::support::Origin;
-use crate::support::Request;
+use crate::support::unused_address;
 
 /// A gateway with a dashboard.
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) gateway: Gateway,
+    pub(crate) config: String,
     _origin: Origin,
 }
 
@@ -34,6 +33,11 @@ impl Site {
         Self::with_admin("admin: {address: 127.0.0.1:0}", &[])
     }
 
+    /// On another address.
+    pub(crate) fn on(address: &str) -> Self {
+        Self::with_admin(&format!("listen: \"{address}\"\nadmin: {{address: 127.0.0.1:0}}"), &[])
+    }
+
     /// With the token `s3cret`.
     pub(crate) fn with_token() -> Self {
         Self::with_admin("admin: {address: 127.0.0.1:0, token_file: token}", &[("token", "s3cret\n")])
@@ -41,9 +45,7 @@ impl Site {
 
     /// On a port that it has again after a restart.
     pub(crate) fn that_restarts(token: &str) -> Self {
-        let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let port = free.local_addr().expect("an address").port();
-        drop(free);
+        let port = unused_address().port();
         Self::with_admin(&format!("admin: {{address: 127.0.0.1:{port}{token}}}"), &[("token", "s3cret\n")])
     }
 
@@ -51,6 +53,18 @@ impl Site {
     pub(crate) fn with_doubtful_outcome() -> Self {
         let routes = ROUTES.replace("success: {status: 204}", "success: {status: 302}");
         Self::with("admin: {address: 127.0.0.1:0}", &[], &routes)
+    }
+
+    /// A search that counts programs by what they call themselves.
+    pub(crate) fn that_counts_programs() -> Self {
+        let search = "  - {name: search, match: /search/*, limits: [{name: by-program, key: header.user-agent, rate: 1/hour}]}\n";
+        let routes = ROUTES.replace("limits:\n  - {name: everyone", &format!("{search}limits:\n  - {{name: everyone"));
+        Self::with("admin: {address: 127.0.0.1:0}", &[], &routes)
+    }
+
+    /// Where everything passes.
+    pub(crate) fn without_limits() -> Self {
+        Self::with("admin: {address: 127.0.0.1:0}", &[], "")
     }
 
     fn with_admin(admin: &str, files: &[(&str, &str)]) -> Self {
@@ -61,8 +75,8 @@ impl Site {
         let origin = Origin::answering(|request| {
             Answer::new(if request.target.starts_with("/login") { 401 } else { 200 }, &[], "")
         });
-        let gateway = Gateway::with_files(format!("{admin}\nupstream: {}\n{routes}", origin.url()), files);
-        Self { gateway, _origin: origin }
+        let config = format!("{admin}\nupstream: {}\n{routes}", origin.url());
+        Self { gateway: Gateway::with_files(&config, files), config, _origin: origin }
     }
 
     pub(crate) fn url(&self) -> String {
@@ -90,7 +104,7 @@ impl Site {
     /// What the API answers. The listener has no token.
     #[track_caller]
     pub(crate) fn api(&self, path: &str) -> Value {
-        let response = Request::new(self.gateway.admin(), "GET", path).host(&self.gateway.admin().to_string()).send();
+        let response = self.gateway.admin_request("GET", path).send();
         assert_eq!(response.status, 200, "{path}: {}", response.text());
         response.json()
     }

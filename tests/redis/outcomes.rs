@@ -86,6 +86,7 @@ fn failures(limit: u16, rule: &Rule) -> Charge<'_> {
         on_failure: OnFailure::Deny,
         items: Items::new(),
         unless_known: false,
+        is_free: false,
     }
 }
 

@@ -13,6 +13,7 @@ use crate::site::alone;
 use crate::site::ask_admin;
 use crate::site::config;
 use crate::site::store_up;
+use crate::site::url_of_mute;
 use crate::state;
 use crate::support::Gateway;
 use crate::support::Ledger;
@@ -37,6 +38,16 @@ fn site(gateways: usize) -> Site {
 fn listed(gateway: &Gateway) -> Vec<Value> {
     let bans = ask_admin(gateway, "GET", "/api/v1/bans").json();
     bans.as_array().expect("a list").clone()
+}
+
+/// What happened to bans of late, the newest first.
+fn told(gateway: &Gateway) -> Vec<String> {
+    let events = ask_admin(gateway, "GET", "/api/v1/events/recent").json();
+    let kinds = events.as_array().expect("a list").iter().map(|event| {
+        assert_eq!(event["limit"], "of-the-test", "{event}");
+        event["event"].as_str().expect("a kind").to_owned()
+    });
+    kinds.collect()
 }
 
 fn id(ban: &Value) -> String {
@@ -101,6 +112,11 @@ fn a_ban_and_an_unban_are_everywhere_within_a_second_and_nobody_asks_redis_for_t
         assert_eq!(site.status(gateway, "/", RAW), expected);
     }
     know(&site.gateways, 1);
+    // Each tells later what happened, whoever did it, and once.
+    for gateway in &site.gateways[..2] {
+        eventually("the ban, the unban and the next ban are told", || told(gateway) == ["ban", "unban", "ban"]);
+    }
+    assert_eq!(told(&site.gateways[2]), ["ban", "unban"]);
 }
 
 #[test]
@@ -169,9 +185,7 @@ fn bans_cost_a_redis_at_rest_a_few_commands_a_minute() {
 fn who_may_not_tell_of_bans_is_believed_within_a_second_all_the_same() {
     let _alone = alone();
     let redis = RedisServer::start();
-    let rights = ["ACL", "SETUSER", "mute", "on", ">any", "~*", "&*", "+@all", "-publish"];
-    assert_eq!(redis.cli(&rights), "OK");
-    let url = redis.url().replace("redis://", "redis://mute:any@");
+    let url = url_of_mute(&redis);
     let application = Ledger::start();
     let config = config(&application.url(), &format!("url: \"{url}\", timeout: 10s"), "", LIMITS);
     let gateways = [Gateway::start(&config), Gateway::start(&config)];

@@ -103,10 +103,9 @@ impl Form {
         self.attempts.lock().expect("no panic here").clone()
     }
 
-    /// How many attempts the application has read so far.
+    /// How many attempts have reached the application. Waits for those of which it has read the head alone.
     pub(super) fn count(&self) -> usize {
-        // Each of them has come whole, and none is still being read.
-        assert_eq!(self.origin.count(), self.origin.requests().len());
+        eventually("every attempt has come whole", || self.attempts().len() == self.origin.count());
         self.attempts().len()
     }
 

@@ -12,6 +12,7 @@ mod outage;
 mod outcomes;
 mod packet;
 mod policies;
+mod questions;
 mod resets;
 mod rights;
 mod round_trips;
@@ -20,6 +21,7 @@ mod site;
 mod slots;
 mod state;
 mod status;
+mod stories;
 mod together;
 
 #[path = "../support/mod.rs"]

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use serde_json::json;
+
 use crate::site::RAW;
 use crate::site::alone;
 use crate::site::ask_admin;
@@ -34,7 +36,8 @@ fn the_rights_that_the_book_lists_are_enough() {
     let busy = "  - {name: busy-of-the-test, key: [], concurrent: 20}\n";
     let limits = format!("limits:\n{}{long}{busy}", algorithms.iter().map(limit).collect::<String>());
     let place = format!("url: \"{url}\", timeout: 10s");
-    let gateway = Gateway::start(config(&application.url(), &place, "  on_failure: deny", &limits));
+    let configuration = config(&application.url(), &place, "  on_failure: deny", &limits);
+    let gateway = Gateway::start(&configuration);
     eventually("the gateway has found Redis", || store_up(&gateway));
     let mut caller = Caller::default();
     let mut ask = |key: &str| caller.call(gateway.address(), "/", key, application.clock()).expect("an answer");
@@ -48,7 +51,15 @@ fn the_rights_that_the_book_lists_are_enough() {
         assert!(matches!(ask_admin(&gateway, "DELETE", &path).status, 200 | 204));
     }
     eventually("the key is forgotten", || ask(RAW) == 200);
-    assert_eq!(said_of_redis(&gateway), Vec::<String>::new());
+    // Another gateway may ask what this one knows.
+    let other = Gateway::start(configuration);
+    eventually("it has found Redis", || store_up(&other));
+    let history = ask_admin(&other, "GET", "/api/v1/history").json();
+    assert_eq!((&history["scope"], &history["missing"]), (&json!("all"), &json!([])));
+    assert!(history["routes"]["-"]["denied"].as_array().expect("steps").iter().any(|step| *step != 0), "{history}");
+    for gateway in [&gateway, &other] {
+        assert_eq!(said_of_redis(gateway), Vec::<String>::new());
+    }
     state::is_clean(&redis, 5000);
 }
 

@@ -89,9 +89,16 @@ pub(super) fn config(upstream: &str, redis: &str, store: &str, rest: &str) -> St
     format!("upstream: {upstream}\n{admin}\n{log}\nstore:\n  redis: {{{redis}}}\n{store}\n{rest}\n")
 }
 
+/// The URL of a user who may do everything but publish.
+#[track_caller]
+pub(super) fn url_of_mute(redis: &RedisServer) -> String {
+    let rights = ["ACL", "SETUSER", "mute", "on", ">any", "~*", "&*", "+@all", "-publish"];
+    assert_eq!(redis.cli(&rights), "OK");
+    redis.url().replace("redis://", "redis://mute:any@")
+}
+
 pub(super) fn ask_admin(gateway: &Gateway, method: &str, path: &str) -> Response {
-    // Without a token the API answers only who means this machine.
-    Request::new(gateway.admin(), method, path).host(&gateway.admin().to_string()).send()
+    gateway.admin_request(method, path).send()
 }
 
 /// Whether the gateway says, in metrics and on `/readyz`, that Redis answers. They never contradict each other for long.

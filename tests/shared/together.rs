@@ -17,7 +17,7 @@ use crate::support::Response;
 use crate::support::Stopwatch;
 use crate::support::eventually;
 
-const RULES: &str = "\
+pub(super) const RULES: &str = "\
 routes:
   - name: login
     match: /login
@@ -25,30 +25,30 @@ routes:
       - {name: pace-of-the-test, key: [client_ip, param.username], rate: 2/hour}
       - {name: token-of-the-test, key: header.x-key, rate: 100/hour}";
 
-fn login(gateway: &Gateway) -> Response {
+pub(super) fn login(gateway: &Gateway) -> Response {
     Request::new(gateway.address(), "POST", "/login").header("x-key", RAW).form("username=alice").send()
 }
 
-fn json_of(gateway: &Gateway, path: &str) -> Value {
+pub(super) fn json_of(gateway: &Gateway, path: &str) -> Value {
     let answer = ask_admin(gateway, "GET", &format!("/api/v1/{path}"));
     if answer.status == 200 { answer.json() } else { Value::Null }
 }
 
 /// All denials of the limit in the history of the last hour.
-fn denied(gateway: &Gateway) -> u64 {
+pub(super) fn denied(gateway: &Gateway) -> u64 {
     let history = json_of(gateway, "history?minutes=60");
     let steps = history["limits"]["pace-of-the-test"]["denied"].as_array().cloned().unwrap_or_default();
     steps.iter().filter_map(Value::as_u64).sum()
 }
 
 /// The denials and requests of the busiest key of the limit, and its name.
-fn busiest(gateway: &Gateway) -> (u64, u64, String) {
+pub(super) fn busiest(gateway: &Gateway) -> (u64, u64, String) {
     let top = json_of(gateway, "top?limit=pace-of-the-test");
     let count = |name: &str| top[0][name].as_u64().unwrap_or_default();
     (count("denied"), count("requests"), top[0]["key"]["param.username"].as_str().unwrap_or_default().to_owned())
 }
 
-fn story(gateway: &Gateway, answer: &Response) -> Value {
+pub(super) fn story(gateway: &Gateway, answer: &Response) -> Value {
     json_of(gateway, &format!("requests/{}", answer.header("x-request-id").expect("an id")))
 }
 

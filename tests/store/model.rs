@@ -199,6 +199,7 @@ async fn ask<F: Fixture>(fixture: &F, limits: &[Drawn], charges: &[(usize, u8)],
             on_failure: OnFailure::Local,
             items: Items::new(),
             unless_known: false,
+            is_free: false,
         });
     }
     fixture.store().decide(&batch).await.expect("the store answers")

@@ -110,6 +110,7 @@ pub(crate) fn batch<'l>(asked: &[Asked<'l>]) -> Batch<'l> {
         on_failure: *on_failure,
         items: Items::new(),
         unless_known: false,
+        is_free: false,
     };
     Batch { charges: (0..).zip(asked).map(charge).collect(), ..Batch::default() }
 }

@@ -63,6 +63,7 @@ pub(crate) struct Limit {
     pub(crate) count: Count,
     pub(crate) force: Force,
     pub(crate) unless_known: bool,
+    pub(crate) is_free: bool,
 }
 
 impl Limit {
@@ -82,7 +83,7 @@ impl Limit {
     }
 
     fn of(rule: Rule) -> Self {
-        Self { rule, count: Count::Requests, force: Force::Binding, unless_known: false }
+        Self { rule, count: Count::Requests, force: Force::Binding, unless_known: false, is_free: false }
     }
 
     pub(crate) fn algorithm(mut self, wanted: Algorithm) -> Self {
@@ -117,6 +118,10 @@ impl Limit {
 
     pub(crate) fn unless_known(self) -> Self {
         Self { unless_known: true, ..self }
+    }
+
+    pub(crate) fn free(self) -> Self {
+        Self { is_free: true, ..self }
     }
 
     /// Every algorithm, with a key of its own.
@@ -186,6 +191,7 @@ fn batch<'l, F: Fixture>(
             on_failure: OnFailure::Local,
             items: if matches!(limit.rule, Rule::Distinct(_)) { items(values) } else { Items::new() },
             unless_known: limit.unless_known,
+            is_free: limit.is_free,
         });
     }
     batch.known = known.iter().map(|(subject, client)| known_client(fixture, subject, client)).collect();

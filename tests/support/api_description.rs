@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 use super::Gateway;
-use super::Request;
 use super::Response;
 use super::json_schema::mistakes;
 
@@ -15,7 +14,7 @@ impl ApiDescription {
     /// Of a gateway without a token.
     #[track_caller]
     pub fn of(gateway: &Gateway) -> Self {
-        let response = Request::new(gateway.admin(), "GET", "/openapi.json").host(&gateway.admin().to_string()).send();
+        let response = gateway.admin_request("GET", "/openapi.json").send();
         assert_eq!(response.status, 200, "{}", response.text());
         Self(response.json())
     }
@@ -30,6 +29,20 @@ impl ApiDescription {
             })
         });
         operations.collect()
+    }
+
+    /// The parameters of an operation that stand in the query, each with its schema.
+    pub fn query_parameters(&self, method: &str, path: &str) -> Vec<(String, Value)> {
+        let parameters = self.0["paths"][path][method.to_lowercase()]["parameters"].as_array();
+        let in_query = parameters.into_iter().flatten().filter(|parameter| parameter["in"] == "query");
+        let named =
+            |parameter: &Value| (parameter["name"].as_str().expect("a name").to_owned(), parameter["schema"].clone());
+        in_query.map(named).collect()
+    }
+
+    /// Whether an operation reads a body.
+    pub fn takes_a_body(&self, method: &str, path: &str) -> bool {
+        self.0["paths"][path][method.to_lowercase()]["requestBody"].is_object()
     }
 
     /// Whether an operation has a response of this status.

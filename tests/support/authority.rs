@@ -71,6 +71,14 @@ impl CertificateAuthority {
         self.issue(CertificateParams::default(), ExtendedKeyUsagePurpose::ClientAuth)
     }
 
+    /// A certificate for a server with these names, which ends when that year begins.
+    pub fn ending(&self, names: &[&str], year: i32) -> Certified {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = CertificateParams::new(names).expect("names");
+        params.not_after = rcgen::date_time_ymd(year, 1, 1);
+        self.issue(params, ExtendedKeyUsagePurpose::ServerAuth)
+    }
+
     /// An expired certificate for a server.
     pub fn expired(&self, name: &str) -> Certified {
         let mut params = CertificateParams::new([name.to_owned()]).expect("a name");

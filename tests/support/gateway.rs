@@ -1,9 +1,6 @@
 //! The real binary, started on free ports with a configuration of the test.
 
 use std::fs;
-use std::io::BufRead;
-use std::io::BufReader;
-use std::io::Read;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::net::TcpListener;
@@ -14,14 +11,16 @@ use std::process::Command;
 use std::process::ExitStatus;
 use std::process::Stdio;
 use std::sync::Arc;
-use std::sync::Mutex;
 use std::thread;
-use std::thread::JoinHandle;
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::clock::PATIENCE;
+use super::clock::Stopwatch;
 use super::clock::eventually;
+use super::output::Output;
 use super::raw_client::RawClient;
 use super::request::Request;
 
@@ -40,17 +39,14 @@ const NOT_RELOADED: &str = "configuration not reloaded";
 /// Where a gateway has its control socket.
 const RUNTIME: &str = "XDG_RUNTIME_DIR";
 
-type Lines = Arc<Mutex<Vec<String>>>;
-
 /// A running gateway; killed when it is dropped.
 #[derive(Debug)]
 pub struct Gateway {
     child: Child,
     folder: Arc<TempDir>,
     environment: Vec<(String, String)>,
-    stdout: Lines,
-    stderr: Lines,
-    readers: Vec<JoinHandle<()>>,
+    stdout: Output,
+    stderr: Output,
     listeners: Vec<SocketAddr>,
     admin: Option<SocketAddr>,
 }
@@ -169,18 +165,9 @@ impl Gateway {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary starts");
-        let (stdout, out) = collect(child.stdout.take().expect("piped"));
-        let (stderr, err) = collect(child.stderr.take().expect("piped"));
-        let mut gateway = Self {
-            child,
-            folder,
-            environment,
-            stdout,
-            stderr,
-            readers: vec![out, err],
-            listeners: Vec::new(),
-            admin: None,
-        };
+        let stdout = Output::of(child.stdout.take().expect("piped"));
+        let stderr = Output::of(child.stderr.take().expect("piped"));
+        let mut gateway = Self { child, folder, environment, stdout, stderr, listeners: Vec::new(), admin: None };
         eventually("the gateway says what it serves", || gateway.has_started());
         gateway
     }
@@ -223,6 +210,12 @@ impl Gateway {
 
     pub fn request(&self, method: &str, target: &str) -> Request {
         Request::new(self.address(), method, target)
+    }
+
+    /// A request to the admin listener. Without a token the API answers only who means this machine.
+    #[track_caller]
+    pub fn admin_request(&self, method: &str, target: &str) -> Request {
+        Request::new(self.admin(), method, target).host(&self.admin().to_string())
     }
 
     pub fn connect(&self) -> RawClient {
@@ -278,15 +271,13 @@ impl Gateway {
     #[track_caller]
     pub fn ended(&mut self) -> ExitStatus {
         eventually("the gateway ends", || self.child.try_wait().expect("a child of ours").is_some());
-        for reader in self.readers.drain(..) {
-            reader.join().expect("readers of output do not panic");
-        }
+        eventually("all that it printed is read", || self.stdout.has_ended() && self.stderr.has_ended());
         self.child.wait().expect("a child of ours")
     }
 
     /// The lines of the operational log.
     pub fn stderr(&self) -> Vec<String> {
-        self.stderr.lock().expect("no panic here").clone()
+        self.stderr.lines()
     }
 
     /// The messages of the operational log, each with the changes of a reload.
@@ -301,17 +292,23 @@ impl Gateway {
 
     /// The lines of the access log.
     pub fn stdout(&self) -> Vec<String> {
-        self.stdout.lock().expect("no panic here").clone()
+        self.stdout.lines()
     }
 
     /// The access log line of one path, once it is written.
     #[track_caller]
     pub fn log_line(&self, path: &str) -> Value {
+        self.log_line_where(|line| line["path"] == path)
+    }
+
+    /// The last line of the request log of which `is_it` holds.
+    #[track_caller]
+    pub fn log_line_where(&self, is_it: impl Fn(&Value) -> bool) -> Value {
         let mut found = None;
         eventually("the request is logged", || {
             let lines = self.stdout();
             let mut lines = lines.iter().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-            found = lines.find(|line| line["path"] == path);
+            found = lines.find(&is_it);
             found.is_some()
         });
         found.expect("just found")
@@ -347,8 +344,9 @@ impl Drop for Gateway {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        for reader in self.readers.drain(..) {
-            let _ = reader.join();
+        let waited = Stopwatch::start();
+        while waited.elapsed() < PATIENCE && !(self.stdout.has_ended() && self.stderr.has_ended()) {
+            thread::sleep(Duration::from_millis(1));
         }
         let log = self.stderr().join("\n");
         if thread::panicking() {
@@ -376,15 +374,4 @@ fn completed(config: &str) -> String {
 fn addresses_after(said: &[String], words: &str) -> Vec<SocketAddr> {
     let clauses = said.iter().flat_map(|sentence| sentence.split([',', ';']));
     clauses.filter_map(|clause| clause.trim().strip_prefix(words)?.parse().ok()).collect()
-}
-
-fn collect(stream: impl Read + Send + 'static) -> (Lines, JoinHandle<()>) {
-    let lines = Lines::default();
-    let sink = Arc::clone(&lines);
-    let reader = thread::spawn(move || {
-        for line in BufReader::new(stream).lines().map_while(Result::ok) {
-            sink.lock().expect("no panic here").push(line);
-        }
-    });
-    (lines, reader)
 }

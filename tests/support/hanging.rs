@@ -6,18 +6,22 @@ use std::io::BufReader;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Child;
-use std::process::ChildStdout;
 use std::process::Command;
 use std::process::Stdio;
+use std::sync::mpsc;
+use std::sync::mpsc::Receiver;
+use std::thread;
 
 use tempfile::TempDir;
+
+use super::clock::PATIENCE;
 
 /// A mounted file system. Every name in it is a file with the line `192.0.2.1`. Needs the right to mount.
 #[derive(Debug)]
 pub struct HangingFiles {
     folder: TempDir,
     server: Child,
-    told: BufReader<ChildStdout>,
+    told: Receiver<String>,
 }
 
 const SERVER: &str = include_str!("hanging.py");
@@ -33,8 +37,10 @@ impl HangingFiles {
             .stdout(Stdio::piped())
             .spawn()
             .expect("python3 is installed");
-        let told = BufReader::new(server.stdout.take().expect("piped"));
-        let mut files = Self { folder, server, told };
+        let lines = BufReader::new(server.stdout.take().expect("piped")).lines();
+        let (tell, told) = mpsc::channel();
+        thread::spawn(move || lines.map_while(Result::ok).all(|line| tell.send(line).is_ok()));
+        let files = Self { folder, server, told };
         files.is_told("mounted");
         files
     }
@@ -51,7 +57,7 @@ impl HangingFiles {
 
     /// Waits until an access is blocked.
     #[track_caller]
-    pub fn wait_for_blocked_reader(&mut self) {
+    pub fn wait_for_blocked_reader(&self) {
         self.is_told("held");
     }
 
@@ -65,10 +71,9 @@ impl HangingFiles {
     }
 
     #[track_caller]
-    fn is_told(&mut self, word: &str) {
-        let mut line = String::new();
-        self.told.read_line(&mut line).expect("a line");
-        assert_eq!(line.trim(), word, "is there /dev/fuse, and the right to mount?");
+    fn is_told(&self, word: &str) {
+        let line = self.told.recv_timeout(PATIENCE);
+        assert_eq!(line.as_deref(), Ok(word), "is there /dev/fuse, and the right to mount?");
     }
 }
 

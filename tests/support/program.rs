@@ -1,8 +1,8 @@
 //! A server program on a free port.
 
 use std::fs;
+use std::fs::File;
 use std::net::SocketAddr;
-use std::net::TcpListener;
 use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -15,33 +15,37 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use super::clock::eventually;
+use super::unused_address::unused_address;
 
 /// A running program. When it is dropped, its whole process group is killed.
 #[derive(Debug)]
 pub struct Program {
     child: Child,
-    _folder: TempDir,
+    folder: TempDir,
     address: SocketAddr,
 }
+
+/// The file of its standard error.
+const COMPLAINTS: &str = "complaints";
 
 impl Program {
     /// Starts it in a folder with these files and waits until it accepts connections. `command` gets the folder and a
     /// free port, and is called again with another port if another process takes that one first.
     #[track_caller]
     pub fn start(files: &[(&str, &str)], command: impl Fn(&Path, SocketAddr) -> Command) -> Self {
+        let mut said = Vec::new();
         for _ in 0..5 {
             let mut program = Self::spawn(files, &command);
             if program.accepts() {
                 return program;
             }
+            said.push(fs::read_to_string(program.folder.path().join(COMPLAINTS)).unwrap_or_default());
         }
-        panic!("it started on none of five ports: tests/run installs it");
+        panic!("it started on none of five ports: tests/run installs it. It said: {said:#?}");
     }
 
     fn spawn(files: &[(&str, &str)], command: impl Fn(&Path, SocketAddr) -> Command) -> Self {
-        let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let address = free.local_addr().expect("a bound socket");
-        drop(free);
+        let address = unused_address();
         let folder = tempfile::tempdir().expect("a folder for the configuration");
         for (name, text) in files {
             let path = folder.path().join(name);
@@ -52,11 +56,11 @@ impl Program {
             .current_dir(folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(File::create(folder.path().join(COMPLAINTS)).expect("a file in the folder"))
             .process_group(0)
             .spawn()
             .expect("it is installed: tests/run does that");
-        Self { child, _folder: folder, address }
+        Self { child, folder, address }
     }
 
     /// Whether it listens. If not, another process has taken the port.

@@ -1,7 +1,6 @@
 //! Real Redis servers, on free ports, in folders of their own.
 
 use std::net::SocketAddr;
-use std::net::TcpListener;
 use std::process::Child;
 use std::process::Command;
 use std::process::Stdio;
@@ -9,6 +8,7 @@ use std::process::Stdio;
 use tempfile::TempDir;
 
 use super::clock::eventually;
+use super::unused_address::unused_address;
 
 /// A running `redis-server`; killed when it is dropped.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl RedisServer {
     pub(super) fn on_a_free_port(options: impl Fn() -> Vec<String>) -> Self {
         for _ in 0..5 {
             let folder = tempfile::tempdir().expect("a folder for the server");
-            let (address, options) = (free_address(), options());
+            let (address, options) = (unused_address(), options());
             let child = spawn(&folder, address, &options);
             let mut server = Self { child, folder, address, options };
             if server.answers() {
@@ -122,9 +122,4 @@ fn spawn(folder: &TempDir, address: SocketAddr, options: &[String]) -> Child {
         .stderr(Stdio::null())
         .spawn()
         .expect("redis-server is installed: ./tests/run installs it")
-}
-
-pub(super) fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("an address")
 }

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::clock::eventually;
 use super::redis::RedisServer;
-use super::redis::free_address;
+use super::unused_address::unused_address;
 
 /// A server that is silent for so long counts as dead.
 const DEAD_AFTER: &str = "1000";
@@ -125,7 +125,7 @@ impl RedisSentinels {
 impl Sentinel {
     fn start(master: SocketAddr) -> Self {
         let folder = tempfile::tempdir().expect("a folder for the sentinel");
-        let address = free_address();
+        let address = unused_address();
         // A sentinel keeps what it learns in its configuration.
         let config = format!(
             "bind 127.0.0.1\nport {}\nsentinel monitor sessions 127.0.0.1 {} 2\nsentinel down-after-milliseconds sessions {DEAD_AFTER}\nsentinel failover-timeout sessions 5000\n",
@@ -160,7 +160,7 @@ impl Drop for Sentinel {
 
 /// The options of one node; its bus has a port of its own.
 fn member() -> Vec<String> {
-    let bus = free_address().port().to_string();
+    let bus = unused_address().port().to_string();
     let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", DEAD_AFTER, "--cluster-port", &bus];
     let replication = ["--repl-diskless-sync-delay", "0"];
     options.iter().chain(&replication).map(|option| (*option).to_owned()).collect()

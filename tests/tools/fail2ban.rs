@@ -58,7 +58,8 @@ fn clients_that_are_turned_away_are_found_and_nobody_else() {
         asked += 3;
     }
     eventually("all requests are logged", || gateway.stdout().len() == asked);
-    let log = gateway.stdout().join("\n");
+    // fail2ban waits for the end of a line.
+    let log = gateway.stdout().join("\n") + "\n";
     assert_eq!(log.matches("\"decision\":\"denied\",\"limit\":\"pace\"").count(), imitations.len(), "{log}");
     let expected: Vec<String> = (0..imitations.len()).map(|number| format!("127.0.1.{number}")).collect();
     assert_eq!(found(&log), expected, "{log}");

@@ -51,6 +51,7 @@ fn every_query_uses_metrics_that_exist_for_the_job_and_the_gateway_that_were_cho
         "portcullis_held_requests",
         "portcullis_connections",
         "portcullis_config_reloads_total",
+        "portcullis_certificate_expiry_seconds",
         "process_cpu_seconds_total",
         "process_resident_memory_bytes",
     ] {

@@ -76,6 +76,16 @@ pub(super) fn request(sends: Sends, path: &str, more: &str) -> Vec<u8> {
     [head.as_bytes(), more.as_bytes(), b"\r\n", &body].concat()
 }
 
+/// What a proxy asks by forward auth about a request without a body.
+pub(super) fn question(sends: Sends, path: &str) -> Vec<u8> {
+    let method = sends.method();
+    let description = format!(
+        "X-Forwarded-Method: {method}\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: {SITE}\r\n\
+         X-Forwarded-Uri: {path}\r\nX-Forwarded-For: 203.0.113.9\r\n"
+    );
+    request(sends, "/auth", &description)
+}
+
 const USER_AGENT: &str =
     "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/128.0.0.0 Safari/537.36";
 

@@ -7,10 +7,12 @@ use tokio::io::AsyncWriteExt;
 
 use super::Outcome;
 use super::Sends;
+use super::browser::question;
 use super::browser::request;
 use super::turns::Turns;
 use crate::job::Clients;
 use crate::job::Job;
+use crate::job::Over;
 
 /// What the connections ask.
 #[derive(Clone, Debug)]
@@ -29,7 +31,10 @@ impl Asking {
             Clients::Keys(keys) => ("X-Api-Key: 0000000000000000\r\n", keys),
             Clients::One | Clients::Addresses => ("", 0),
         };
-        let request = request(job.sends, job.path, key);
+        let request = match job.over {
+            Over::ForwardAuth => question(job.sends, job.path),
+            _ => request(job.sends, job.path, key),
+        };
         Self { request, keys, turns, status: format!("HTTP/1.1 {} ", job.status), answer: job.answer }
     }
 

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::admin::shared::Scope;
+use crate::store::AnyStore;
 use crate::store::bans::Ban;
 use crate::store::bans::BanSubject;
 
@@ -29,16 +31,20 @@ pub(in crate::admin) struct BanResponse {
     #[schema(format = DateTime)]
     until: String,
     reason: String,
+    /// `all`: every gateway on this store knows it; `this_gateway`: Redis did not answer, so the others know it when it is
+    /// back.
+    scope: &'static str,
 }
 
 impl BanResponse {
-    pub(super) fn of(ban: &Ban) -> Self {
+    pub(super) fn of(ban: &Ban, store: &AnyStore) -> Self {
         let (address, limit, key) = match &ban.subject {
             BanSubject::Address(network) => (Some(network.to_string()), None, None),
             BanSubject::Key { limit, named, .. } => {
                 (None, Some(limit.to_string()), Some(named.for_operators().iter().cloned().collect()))
             }
         };
+        let scope = if store.is_only_here(ban.id) { Scope::ThisGateway } else { Scope::All };
         Self {
             id: ban.id.to_string(),
             address,
@@ -46,6 +52,7 @@ impl BanResponse {
             key,
             until: ban.until.to_string(),
             reason: ban.reason.to_string(),
+            scope: scope.as_str(),
         }
     }
 }

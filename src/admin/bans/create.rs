@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::body::Bytes;
+use axum::body::Body;
 use axum::extract::State;
 use axum::response::IntoResponse;
+use http::Request;
 use http::StatusCode;
 use http::header::LOCATION;
 use ipnet::IpNet;
@@ -18,9 +19,11 @@ use utoipa::ToSchema;
 
 use super::ban_response::BanResponse;
 use super::ban_response::log_name;
+use super::key_values;
 use super::limit_key::limit_key;
 use super::parse::network_of;
 use crate::admin::AdminState;
+use crate::admin::json_body;
 use crate::admin::problem::Problem;
 use crate::store::bans::BanSubject;
 use crate::units::Span;
@@ -35,6 +38,7 @@ pub(super) struct BanRequest {
     /// The name of a limit.
     limit: Option<String>,
     /// A value for each selector of that limit's key. Left out where the key has none.
+    #[serde(default, deserialize_with = "key_values::deserialize")]
     key: Option<BTreeMap<String, String>>,
     /// How long: `15m`, `24h`.
     #[serde(rename = "for")]
@@ -64,9 +68,11 @@ pub(super) struct BanRequest {
         (status = 507, description = "There is no room for another ban of an operator."),
     )
 )]
-pub(super) async fn create(State(state): State<Arc<AdminState>>, body: Bytes) -> Result<impl IntoResponse, Problem> {
-    let request: BanRequest = serde_json::from_slice(&body)
-        .map_err(|error| Problem::bad_request(format!("{EXPECTED}: {}", position(&error))))?;
+pub(super) async fn create(
+    State(state): State<Arc<AdminState>>,
+    request: Request<Body>,
+) -> Result<impl IntoResponse, Problem> {
+    let request: BanRequest = json_body::read(request, EXPECTED).await?;
     let span = request.span()?;
     request.check_reason()?;
     let subject = match (&request.address, &request.limit) {
@@ -78,7 +84,7 @@ pub(super) async fn create(State(state): State<Arc<AdminState>>, body: Bytes) ->
     let ban = ban.map_err(|full| Problem::new(StatusCode::INSUFFICIENT_STORAGE, full.to_string()))?;
     info!(ban = %ban.id, until = %ban.until, "an operator banned {}", log_name(&ban));
     let location = format!("/api/v1/bans/{}", ban.id);
-    Ok((StatusCode::CREATED, [(LOCATION, location)], Json(BanResponse::of(&ban))))
+    Ok((StatusCode::CREATED, [(LOCATION, location)], Json(BanResponse::of(&ban, &state.store))))
 }
 
 fn banned_key(
@@ -119,11 +125,6 @@ impl BanRequest {
         let is_plain = self.reason.chars().count() <= MAX_REASON && !self.reason.chars().any(char::is_control);
         if is_plain { Ok(()) } else { Err(Problem::bad_request("`reason` is one line of at most 200 characters")) }
     }
-}
-
-/// Where the JSON is wrong. The content is not repeated.
-fn position(error: &serde_json::Error) -> String {
-    format!("line {}, column {}", error.line(), error.column())
 }
 
 /// In characters.

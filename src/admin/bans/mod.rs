@@ -4,6 +4,7 @@ mod ban_response;
 mod create;
 mod export;
 mod key_ban_response;
+mod key_values;
 mod lift;
 mod limit_key;
 mod parse;

@@ -26,7 +26,7 @@ use crate::admin::problem::Problem;
     ))
 )]
 pub(super) async fn list(State(state): State<Arc<AdminState>>) -> Json<Vec<BanResponse>> {
-    Json(state.store.bans().list().iter().map(BanResponse::of).collect())
+    Json(state.store.bans().list().iter().map(|ban| BanResponse::of(ban, &state.store)).collect())
 }
 
 /// One ban
@@ -44,5 +44,5 @@ pub(super) async fn show(
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<BanResponse>, Problem> {
     let ban = state.store.bans().find(ban_id(id)?).ok_or_else(no_such_ban)?;
-    Ok(Json(BanResponse::of(&ban)))
+    Ok(Json(BanResponse::of(&ban, &state.store)))
 }

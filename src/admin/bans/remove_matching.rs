@@ -86,8 +86,8 @@ pub(super) async fn remove_matching(
     if lifted.is_empty() && !matches!(query, LiftQuery::All) {
         return Err(Problem::new(StatusCode::NOT_FOUND, not_banned(&query, wider.as_ref())));
     }
-    let lifted = lifted.iter().map(BanResponse::of).collect();
-    Ok(Json(LiftedResponse { lifted, remaining: wider.as_ref().map(BanResponse::of) }))
+    let response = |ban: &Ban| BanResponse::of(ban, &state.store);
+    Ok(Json(LiftedResponse { lifted: lifted.iter().map(response).collect(), remaining: wider.as_ref().map(response) }))
 }
 
 impl<'q> LiftQuery<'q> {

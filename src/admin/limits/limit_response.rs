@@ -91,7 +91,7 @@ impl<'p> LimitResponse<'p> {
             Some(Algorithm::BucketedWindow { buckets }) => (None, buckets),
             _ => (None, None),
         };
-        let routes = policy.routes.routes.iter().filter(|route| route.limits.contains(&id));
+        let routes = policy.routes.all().iter().filter(|route| route.limits.contains(&id));
         let known = limit.unless_known.then_some("known_client");
         Self {
             name: &limit.name,

@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 use crate::decision::Policy;
 use crate::limit::Action;
 use crate::limit::Limit;
+use crate::secret;
 use crate::units::Span;
 
 /// What the limit does when it is reached, as the configuration writes it: one of `deny`, `delay`, `tarpit`, `ban` and
@@ -18,7 +19,7 @@ pub(super) struct ThenResponse<'p> {
     /// Not empty where the limit has a response of its own.
     #[schema(inline, nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    deny: Option<DenyResponse<'p>>,
+    deny: Option<DenyResponse>,
     /// How long at most: `20s`.
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,13 +40,13 @@ pub(super) struct ThenResponse<'p> {
 
 /// How the limit's own denial response differs from the usual one.
 #[derive(Debug, Default, Serialize, ToSchema)]
-struct DenyResponse<'p> {
+struct DenyResponse {
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    redirect: Option<&'p str>,
+    redirect: Option<String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -62,7 +63,7 @@ impl<'p> ThenResponse<'p> {
             Action::Deny(None) => Self { deny: Some(DenyResponse::default()), ..then },
             Action::Deny(Some(own)) => {
                 let status = own.status.map(|status| status.as_u16());
-                let redirect = own.redirect.as_ref().and_then(|target| target.to_str().ok());
+                let redirect = own.redirect.as_ref().and_then(|target| target.to_str().ok()).map(secret::hidden);
                 Self { deny: Some(DenyResponse { status, redirect }), ..then }
             }
             Action::Delay(span) => Self { delay: Some(span_text(*span)), ..then },

@@ -33,6 +33,10 @@ export function onSessionClosed(listener) {
 }
 
 export const get = (path) => call("GET", path);
+// What several gateways have answered together: {answer, missing}, with the ids of those that did not answer.
+export const getOfAll = (path) => call("GET", path, undefined, PATIENCE_MS, "application/json", (answer, headers) => ({
+  answer, missing: headers.get("X-Portcullis-Missing")?.split(", ") ?? [],
+}));
 export const post = (path, body, patience = PATIENCE_MS) => call("POST", path, body, patience);
 export const getText = (path) => call("GET", path, undefined, PATIENCE_MS, "application/yaml");
 export const remove = (path) => call("DELETE", path);
@@ -43,7 +47,7 @@ export const withQuery = (path, parameters) => {
   return text === "" ? path : `${path}?${text}`;
 };
 
-async function call(method, path, body, patience = PATIENCE_MS, accept = "application/json") {
+async function call(method, path, body, patience = PATIENCE_MS, accept = "application/json", read = (answer) => answer) {
   const headers = { Accept: accept };
   if (csrfToken !== null) headers["X-CSRF-Token"] = csrfToken;
   if (body !== undefined) headers["Content-Type"] = "application/json";
@@ -60,7 +64,7 @@ async function call(method, path, body, patience = PATIENCE_MS, accept = "applic
   reached();
   if (response.ok && accept !== "application/json") return text;
   const answer = parsed(text);
-  if (response.ok) return answer;
+  if (response.ok) return read(answer, response.headers);
   if (response.status === 401 && path !== "/session") whenClosed();
   throw new Problem(response.status, answer ?? {});
 }

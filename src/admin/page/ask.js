@@ -2,18 +2,25 @@
 
 import { byId } from "/page/dom.js";
 
+const dialog = byId("ask");
+let answer = () => {};
+
+// Not `close`: browsers tell of it a frame later, when the next question may stand there.
+byId("ask-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  dialog.close();
+  answer(event.submitter?.value === "yes");
+});
+dialog.addEventListener("cancel", () => answer(false));
+
 // Whether the operator said yes. Escape is a no, and the focus returns to where it was.
 export function askAgain({ title, text, yes }) {
-  const dialog = byId("ask");
   byId("ask-title").textContent = title;
   byId("ask-text").textContent = text;
   byId("ask-yes").textContent = yes;
-  dialog.returnValue = "no";
   dialog.showModal();
   byId("ask-no").focus();
-  return new Promise((resolve) => {
-    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true });
-  });
+  return new Promise((resolve) => (answer = resolve));
 }
 
 // Long enough to be read, also by those who look up late.

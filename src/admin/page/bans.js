@@ -11,8 +11,8 @@ const MAX_SHOWN = 200;
 
 // `changed` is called after a change.
 export function bans(changed) {
-  let all = [];
-  let limits = null;
+  let all = null;
+  let limits = [];
   const more = element("p", { class: "quiet", id: "bans-more" });
   const list = element("div");
   byId("bans-list").append(list, more);
@@ -20,8 +20,8 @@ export function bans(changed) {
     label: "Bans", keyOf: (ban) => ban.id, empty: "Nothing is banned.",
     columns: [
       { title: "Whom", class: "name", text: subject },
-      { title: "Until", text: (ban) => `${moment(ban.until)} (${fromNow(ban.until)})` },
-      { title: "Reason", class: "name", text: (ban) => ban.reason },
+      { title: "Until", class: "wide", text: (ban) => `${moment(ban.until)} (${fromNow(ban.until)})` },
+      { title: "Reason", class: "name wide", text: (ban) => ban.reason },
       { title: "Id", class: "id", text: (ban) => ban.id },
       { title: "Change", text: (ban) => ban.id, node: (ban) => liftButton(ban) },
     ],
@@ -32,12 +32,13 @@ export function bans(changed) {
   }
 
   function show() {
+    if (all === null) return;
     const wanted = byId("bans-filter").value.trim().toLowerCase();
     const found = all.filter((ban) => `${subject(ban)} ${ban.reason} ${ban.id}`.toLowerCase().includes(wanted));
     found.sort((one, other) => (one.until < other.until ? 1 : -1));
-    showRows(found.slice(0, MAX_SHOWN));
+    showRows(found.slice(0, MAX_SHOWN), all.length > 0 ? "None of the bans has that text." : undefined);
     const hidden = found.length - MAX_SHOWN;
-    more.textContent = hidden > 0 ? `${hidden} more: type into Find to see them.` : wanted && found.length === 0 ? `None of ${all.length} bans has that text.` : "";
+    more.textContent = hidden > 0 ? `${hidden} more: type into Find to see them.` : "";
   }
 
   async function lift(ban) {
@@ -56,11 +57,11 @@ export function bans(changed) {
     const request = asked();
     const whom = request.address ?? `${keyText(request.key)} of ${request.limit}`;
     const title = `Ban ${whom} for ${request.for}?`;
-    const text = request.address === undefined ? "Its requests are denied on every route of this limit." : "Its requests are answered with 403.";
+    const text = request.address === undefined ? "Its requests are denied on every route of this limit, on every gateway of this store." : "Its requests are answered with 403, on every gateway of this store.";
     if (!(await askAgain({ title, text, yes: "Ban" }))) return;
     await attempt("ban-error", async () => {
       const made = await post("/api/v1/bans", request);
-      say(`${subject(made)} is banned until ${moment(made.until)} UTC.`);
+      say(`${subject(made)} is banned until ${moment(made.until)} UTC.${made.scope === "all" ? "" : " Redis does not answer: only this gateway knows it, the others when Redis is back."}`);
     });
     changed();
   }
@@ -84,6 +85,7 @@ export function bans(changed) {
   byId("ban-what").addEventListener("change", showFields);
   byId("ban-form").addEventListener("submit", ban);
   byId("bans-heading").tabIndex = -1;
+  showFields();
 
   return {
     async load() {
@@ -97,7 +99,7 @@ export function bans(changed) {
       limits = denying;
       const chosen = byId("ban-what").value;
       const options = limits.map((limit) => element("option", { value: limit.name }, `a key of ${limit.name}`));
-      byId("ban-what").replaceChildren(element("option", { value: "" }, "an address or a network"), ...options);
+      byId("ban-what").replaceChildren(byId("ban-what").options[0], ...options);
       byId("ban-what").value = limits.some((limit) => limit.name === chosen) ? chosen : "";
       showFields();
     },

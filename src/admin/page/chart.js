@@ -13,7 +13,7 @@ export function bars(layers, peak, label) {
   }, ...paths);
 }
 
-// A chart with its sentence, its scale and its times. Returns a function that shows other values.
+// A chart with its sentence, its scale and its times. `show` shows values, `wait` none until they are there.
 export function chart(root, { kind, title }) {
   const sentence = element("figcaption");
   const scale = element("span", { class: "scale", "aria-hidden": "true" });
@@ -21,14 +21,23 @@ export function chart(root, { kind, title }) {
   const times = ["from", "middle", "until"].map(() => element("span"));
   const axis = element("div", { class: "times", "aria-hidden": "true" }, ...times);
   root.append(element("figure", { id: `chart-${kind}` }, sentence, element("div", { class: "frame" }, scale, plot, axis)));
+  wait();
 
-  return function show({ values, text, marks, unit }) {
+  function wait() {
+    setText(sentence, `${title}: loading…`);
+    for (const node of [scale, ...times]) setText(node, "");
+    plot.replaceChildren();
+  }
+
+  function show({ values, text, marks, unit }) {
     const peak = Math.max(...values, 0);
     setText(sentence, `${title}: ${text}`);
     setText(scale, peak === 0 ? "0" : `${peak} ${unit}`);
     times.forEach((node, index) => setText(node, marks[index]));
     plot.replaceChildren(bars([{ kind, values }], peak, `${title}: ${text}`));
-  };
+  }
+
+  return { show, wait };
 }
 
 // One closed outline of all bars: a thousand rectangles would cost a thousand elements.

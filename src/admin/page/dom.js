@@ -16,6 +16,12 @@ export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
+// Shows a note, or hides it where there is nothing to say.
+export function setNote(node, text) {
+  setText(node, text);
+  node.hidden = text === "";
+}
+
 function fill(node, { click, ...attributes }, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value !== null && value !== undefined) node.setAttribute(name, value);

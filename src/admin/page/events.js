@@ -6,6 +6,7 @@ import { table } from "/page/table.js";
 
 const KINDS = ["denial", "delay", "ban", "unban", "reload"];
 const MAX_LINES = 100;
+const FEW = 20;
 const TOGETHER_MS = 60_000;
 const REDRAW_MS = 1000;
 
@@ -16,11 +17,11 @@ export function events({ happened, broken }) {
   let isDrawing = false;
   let lost = 0;
   const showRows = table(byId("events-list"), {
-    label: "Events", keyOf: (line) => line.number, empty: "Nothing was denied, banned or reloaded since this page is open.",
+    label: "Events", few: FEW, keyOf: (line) => line.number, empty: "Nothing was denied, banned or reloaded at this gateway since this page is open.",
     columns: [
       { title: "Time", class: "time", text: (line) => clock(line.last) },
       { title: "Event", text: (line) => line.kind },
-      { title: "What", class: "name", text: sentence },
+      { title: "What", class: "name wide", text: sentence },
     ],
   });
   let next = 0;
@@ -46,7 +47,7 @@ export function events({ happened, broken }) {
     setTimeout(() => {
       isDrawing = false;
       showRows(lines.toSorted((one, other) => other.last - one.last || other.number - one.number));
-      setText(byId("events-state"), `Since this page is open, the newest first.${lost > 0 ? ` ${counted(lost, "event")} came too fast to be shown.` : ""}`);
+      setText(byId("events-state"), `Since this page is open, at this gateway, the newest first.${lost > 0 ? ` ${counted(lost, "event")} came too fast to be shown.` : ""}`);
     }, lines.length < 2 ? 0 : REDRAW_MS);
   }
 
@@ -72,12 +73,12 @@ export function events({ happened, broken }) {
   return { open, close, isOpen };
 }
 
-const sameAs = (event) => [event.event, event.decision, event.limit, event.client, event.address, event.route, event.reason && event.event !== "denial" ? event.reason : ""].join("\n");
+const sameAs = (event) => [event.event, event.decision, event.limit, event.list, event.client, event.address, event.route, event.reason && event.event !== "denial" ? event.reason : ""].join("\n");
 
 function sentence({ event, count, first, last }) {
   const times = count === 1 ? "" : ` ${number(count)} times in ${span(Math.max(1, (last - first) / 1000))}`;
   const whose = event.client ?? event.address ?? (event.key ? keyText(event.key) : "");
-  const by = event.limit ? ` by ${event.limit}` : "";
+  const by = event.limit ? ` by ${event.limit}` : event.list ? ` by the list ${event.list}` : "";
   const where = event.route ? ` on route ${event.route}` : "";
   const until = event.until && event.event === "ban" ? `, until ${moment(event.until)}` : "";
   const reason = event.reason ? `: ${event.reason}` : "";

@@ -29,6 +29,18 @@ export function span(seconds) {
 // `in 12 min`.
 export const fromNow = (time) => `in ${span((new Date(time) - Date.now()) / 1000)}`;
 
+// Which gateways do not answer; empty: all do.
+export function missingText(ids) {
+  if (ids.length === 0) return "";
+  const [verb, their] = ids.length === 1 ? ["does", "it"] : ["do", "they"];
+  return `${ids.join(", ")} ${verb} not answer: what ${their} counted last is not shown.`;
+}
+
+// Whether what is shown of a key does not name it: a value is a mask, or it was cut.
+export function isHidden(key) {
+  return Object.values(key ?? {}).some((value) => /^.?\*\*\*[0-9a-f]*$/u.test(value) || value.endsWith("…"));
+}
+
 // `client_ip 198.51.100.7, param.username alice`.
 export function keyText(key) {
   const parts = Object.entries(key ?? {}).map(([selector, value]) => `${selector} ${value === "" ? "(empty)" : value}`);

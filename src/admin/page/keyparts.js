@@ -19,6 +19,10 @@ export function partsIn(root) {
   return Object.fromEntries(fields.map((field) => [field.dataset.selector, field.value.trim()]));
 }
 
+// Clients that are counted by their network are named by an address in it.
 export function fillParts(root, values) {
-  for (const field of root.querySelectorAll("input")) field.value = values[field.dataset.selector] ?? "";
+  for (const field of root.querySelectorAll("input")) {
+    const value = values[field.dataset.selector] ?? "";
+    field.value = field.dataset.selector === "client_ip" ? value.replace(/\/\d+$/, "") : value;
+  }
 }

@@ -4,12 +4,12 @@ import { get, remove, withQuery } from "/page/api.js";
 import { askAgain, say } from "/page/ask.js";
 import { attempt } from "/page/bans.js";
 import { byId, element } from "/page/dom.js";
-import { keyText, number, span } from "/page/format.js";
+import { clock, keyText, number, span } from "/page/format.js";
 import { fillParts, partsIn, showParts } from "/page/keyparts.js";
 
 // `prepareBan` leads to the form of bans.
 export function keys(prepareBan) {
-  let limits = [];
+  let limits = null;
   let shown = null;
 
   const chosen = () => limits.find((limit) => limit.name === byId("key-limit").value);
@@ -21,7 +21,10 @@ export function keys(prepareBan) {
 
   async function look() {
     const asked = { limit: byId("key-limit").value, key: partsIn(byId("key-parts")) };
-    await attempt("key-error", async () => show(asked, await get(pathOf(asked))));
+    await attempt("key-error", async () => {
+      const state = await get(pathOf(asked));
+      if (byId("key-limit").value === asked.limit) show(asked, state);
+    });
     if (byId("key-error").textContent !== "") byId("standing").replaceChildren();
   }
 
@@ -29,7 +32,7 @@ export function keys(prepareBan) {
     shown = asked;
     const rates = state.rates.map((rate) => element("li", {}, rateText(rate)));
     byId("standing").replaceChildren(
-      element("p", { class: state.allowed ? "well" : "bad" }, sentence(asked, state)),
+      element("p", { class: state.allowed ? "well" : "bad" }, sentence(asked, state), " ", element("span", { class: "quiet" }, `As of ${clock(new Date())} UTC.`)),
       rates.length > 0 ? element("ul", { class: "plain" }, ...rates) : "",
       element("div", { class: "bar" },
         element("button", { type: "button", id: "key-reset", click: reset }, "Reset this key…"),
@@ -74,8 +77,8 @@ export function keys(prepareBan) {
       byId("key-limit").replaceChildren(...limits.map((limit) => element("option", { value: limit.name }, limit.name)));
       if (limits.some((limit) => limit.name === before)) byId("key-limit").value = before;
       byId("key-form").hidden = limits.length === 0;
-      if (limits.length === 0) byId("standing").textContent = "No limit is configured.";
-      else showFields();
+      byId("standing").textContent = limits.length === 0 ? "No limit is configured." : "";
+      showFields();
       return now;
     },
     // Fills the form in and looks.

@@ -1,7 +1,7 @@
 // The dashboard: asks the gateway every ten seconds and whenever an event says that something changed.
 
 import { advice } from "/page/advice.js";
-import { NoAnswer, Problem } from "/page/api.js";
+import { get, NoAnswer, Problem, withQuery } from "/page/api.js";
 import { say } from "/page/ask.js";
 import { bans } from "/page/bans.js";
 import { config } from "/page/config.js";
@@ -16,14 +16,14 @@ import { startSession } from "/page/session.js";
 import { top } from "/page/top.js";
 import { traffic } from "/page/traffic.js";
 import { status } from "/page/status.js";
-import { adviceFact, statusFacts, trafficFact, verdict } from "/page/verdict.js";
+import { adviceFact, statusFacts, trafficFacts, verdict } from "/page/verdict.js";
 
 const REFRESH_MS = 10_000;
 // An attack has thousands of events a second; the page asks no more often than this because of them.
 const SOON_MS = 2_000;
 
 const showVerdict = verdict();
-const loadTraffic = traffic();
+const loadTraffic = traffic(() => refresh());
 const loadStatus = status();
 const showAdvice = advice();
 const banPanel = bans(() => refresh());
@@ -54,10 +54,15 @@ async function refresh() {
   isAsking = true;
   try {
     if (!stream.isOpen()) stream.open();
-    const [{ failed, limits }, now, configured] = await Promise.all([loadTraffic(), loadStatus(), keyPanel.load(), banPanel.load(), topPanel.load(), requestPanel.load()]);
+    // First, so that none of the others asks for a limit that was removed.
+    const configured = await keyPanel.load();
     for (const panel of [banPanel, topPanel, requestPanel]) panel.setLimits(configured);
-    const deniedBy = limits.map(({ name, steps }) => ({ name, denied: lastMinute(steps.denied) }));
-    showVerdict([trafficFact({ ...now.last_minute, failed }, deniedBy), ...statusFacts(now), adviceFact(now.advice)]);
+    const [{ all, routes, limits }, [busiest], now] = await Promise.all([
+      loadTraffic(), get(withQuery("/api/v1/top", { n: 1 })), loadStatus(), banPanel.load(), topPanel.load(), requestPanel.load(),
+    ]);
+    const lately = { passed: lastMinute(all.passed), denied: lastMinute(all.denied), failed: lastMinute(all.failed) };
+    const attack = { routes: mostDenied(routes), limits: mostDenied(limits), busiest };
+    showVerdict([...trafficFacts(lately, attack), ...statusFacts(now), adviceFact(now.advice)]);
     showAdvice(now.advice);
     setText(byId("updated"), `as of ${clock(new Date())} UTC`);
   } catch (error) {
@@ -66,6 +71,12 @@ async function refresh() {
     isAsking = false;
     timer = setTimeout(refresh, isDue ? 0 : REFRESH_MS);
   }
+}
+
+// What denied in the last minute, the most first.
+function mostDenied(rows) {
+  const denied = rows.map(({ name, steps }) => ({ name, denied: lastMinute(steps.denied) })).filter((row) => row.denied > 0);
+  return denied.sort((one, other) => other.denied - one.denied);
 }
 
 function refreshSoon() {
@@ -88,7 +99,6 @@ onReturn(() => {
   stream.close();
   checkSession().catch(() => {});
 });
-byId("minutes").addEventListener("change", refresh);
 document.addEventListener("visibilitychange", () => {
   if (!document.hidden) refresh();
 });

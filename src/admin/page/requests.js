@@ -2,22 +2,23 @@
 
 import { get, Problem, withQuery } from "/page/api.js";
 import { byId, element } from "/page/dom.js";
-import { keyText, moment, number, span } from "/page/format.js";
+import { isHidden, keyText, moment, number, span } from "/page/format.js";
 import { table } from "/page/table.js";
 
-const NEWEST = 20;
+const NEWEST = 50;
+const FEW = 10;
 
 // `prepareBan` leads to the form of bans, `prepareKey` to where a key stands.
 export function requests({ changed, prepareBan, prepareKey }) {
   const showRows = table(byId("requests-list"), {
-    label: "The newest requests that were denied or held", keyOf: (request) => request.id,
-    empty: "No request was denied or held.",
+    label: "The newest requests that were denied or held", few: FEW, keyOf: (request) => request.id,
+    empty: "This gateway has denied or held no request.",
     columns: [
       { title: "Time", class: "time", text: (request) => moment(request.time) },
       { title: "Decision", text: (request) => request.decision },
       { title: "Client", class: "name", text: (request) => request.client },
       { title: "By", class: "name", text: (request) => request.limit ?? request.list ?? (request.ban ? `ban ${request.ban}` : "") },
-      { title: "Request", class: "name", text: (request) => `${request.method} ${request.path}` },
+      { title: "Request", class: "name wide", text: (request) => `${request.method} ${request.path}` },
       { title: "Why", class: "id", text: (request) => request.id, node: whyButton },
     ],
   });
@@ -31,7 +32,9 @@ export function requests({ changed, prepareBan, prepareKey }) {
     byId("request-error").textContent = "";
     byId("story").replaceChildren();
     try {
-      show(await get(`/api/v1/requests/${encodeURIComponent(id)}`));
+      const story = await get(`/api/v1/requests/${encodeURIComponent(id)}`);
+      if (byId("request-id").value.trim() !== id) return;
+      show(story);
       byId("story-sentence").focus();
     } catch (problem) {
       byId("request-error").textContent = `${problem.message}.`;
@@ -50,7 +53,7 @@ export function requests({ changed, prepareBan, prepareKey }) {
       element("ul", { class: "plain" }, ...story.limits.flatMap(limitLines)),
       element("div", { class: "bar" },
         element("button", { type: "button", click: () => prepareBan({ values: { address: story.client } }) }, `Ban ${story.client}…`),
-        ...story.limits.filter((limit) => limit.key).map((limit) => element("button", { type: "button", click: () => prepareKey({ limit: limit.name, values: limit.key }) }, `See ${limit.name}`)),
+        ...story.limits.filter((limit) => limit.key && !isHidden(limit.key)).map((limit) => element("button", { type: "button", click: () => prepareKey({ limit: limit.name, values: limit.key }) }, `See ${limit.name}`)),
       ),
     );
   }
@@ -59,18 +62,29 @@ export function requests({ changed, prepareBan, prepareKey }) {
     event.preventDefault();
     find(byId("request-id").value.trim());
   });
-  for (const id of ["requests-decision", "requests-client", "requests-limit"]) byId(id).addEventListener("change", changed);
+  const choices = { decision: "requests-decision", client: "requests-client", limit: "requests-limit" };
+  for (const id of Object.values(choices)) {
+    byId(id).addEventListener("change", () => {
+      byId("requests-error").textContent = "";
+      showRows(null);
+      changed();
+    });
+  }
+
+  const chosen = () => Object.entries(choices).map(([name, id]) => [name, byId(id).value.trim()]).filter(([, value]) => value !== "");
+  const pathChosen = () => withQuery("/api/v1/requests", [...chosen(), ["n", NEWEST]]);
 
   return {
     async load() {
-      const fields = { decision: "requests-decision", client: "requests-client", limit: "requests-limit" };
-      const chosen = Object.entries(fields).map(([name, id]) => [name, byId(id).value.trim()]).filter(([, value]) => value !== "");
-      byId("requests-error").textContent = "";
+      const path = pathChosen();
       try {
-        showRows(await get(withQuery("/api/v1/requests", [...chosen, ["n", NEWEST]])));
+        const rows = await get(path);
+        if (path === pathChosen()) showRows(rows, chosen().length > 0 ? "This gateway has denied or held no request like that." : undefined);
       } catch (problem) {
         if (!(problem instanceof Problem) || problem.status === 401) throw problem;
+        if (path !== pathChosen()) return;
         byId("requests-error").textContent = `${problem.message}.`;
+        showRows([], "");
       }
     },
     setLimits(now) {
@@ -86,9 +100,10 @@ export function requests({ changed, prepareBan, prepareKey }) {
 
 function limitLines({ name, key, decision, rates }) {
   const whose = key ? ` for ${keyText(key)}` : "";
-  if (rates.length === 0) return [element("li", {}, `${name}${whose}: ${decision}`)];
+  const line = (text) => element("li", { class: decision === "allowed" ? null : "deciding" }, text);
+  if (rates.length === 0) return [line(`${name}${whose}: ${decision}`)];
   return rates.map((rate) => {
     const frees = rate.frees_at ? `; frees at ${moment(rate.frees_at)} UTC` : "";
-    return element("li", {}, `${name}${whose}: ${decision}; ${number(rate.counted)} counted of ${number(rate.limit)} in ${span(rate.window)}${frees}`);
+    return line(`${name}${whose}: ${decision}; ${number(rate.counted)} counted of ${number(rate.limit)} in ${span(rate.window)}${frees}`);
   });
 }

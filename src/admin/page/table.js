@@ -1,20 +1,39 @@
 // Tables that change in place: a row keeps its elements, and with them the focus and what is selected, while it exists.
 
-import { element } from "/page/dom.js";
+import { element, setText } from "/page/dom.js";
 
 // `columns`: [{title, numeric, text(item), node(item)}]; `text` is what a cell shows, or stands for what `node` shows.
-// `keyOf(item)` is different for each row. `empty` says what it means that there is none.
-export function table(root, { label, columns, keyOf, empty }) {
+// `keyOf(item)` is different for each row. `empty` says what it means that there is none. More rows than `few` wait for a
+// button. Returns a function that shows items, and before the answer with them is there, null.
+export function table(root, { label, columns, keyOf, empty, few = Infinity }) {
   const heads = columns.map((column) => element("th", { scope: "col", class: classOf(column) }, column.title));
   const body = element("tbody", { role: "rowgroup" });
   const whole = element("table", { "aria-label": label }, element("thead", {}, element("tr", {}, ...heads)), body);
-  const nothing = element("p", { class: "quiet empty" }, empty);
+  const nothing = element("p", { class: "quiet empty" });
+  const more = element("button", { type: "button", click: toggle });
   let rows = new Map();
-  root.replaceChildren(whole, nothing);
+  let all = [];
+  let areAllShown = false;
+  root.replaceChildren(whole, nothing, more);
+  show(null);
 
-  return function show(items) {
-    whole.hidden = items.length === 0;
-    nothing.hidden = items.length > 0;
+  function show(items, none = empty) {
+    all = items ?? [];
+    setText(nothing, items === null ? "Loading…" : none);
+    nothing.hidden = all.length > 0;
+    whole.hidden = all.length === 0;
+    more.hidden = all.length <= few;
+    setText(more, areAllShown ? "Show fewer" : `Show all ${all.length}`);
+    more.setAttribute("aria-label", `${more.textContent}: ${label}`);
+    showRows(areAllShown ? all : all.slice(0, few));
+  }
+
+  function toggle() {
+    areAllShown = !areAllShown;
+    show(all);
+  }
+
+  function showRows(items) {
     const before = rows;
     rows = new Map();
     let position = body.firstChild;
@@ -29,7 +48,9 @@ export function table(root, { label, columns, keyOf, empty }) {
       else body.insertBefore(row.node, position);
     }
     for (const row of before.values()) row.node.remove();
-  };
+  }
+
+  return show;
 }
 
 function newCell(column) {

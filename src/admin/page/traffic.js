@@ -2,18 +2,19 @@
 
 import { get, withQuery } from "/page/api.js";
 import { bars, chart } from "/page/chart.js";
-import { byId } from "/page/dom.js";
-import { clock, counted, number } from "/page/format.js";
+import { byId, setNote } from "/page/dom.js";
+import { clock, counted, missingText, number } from "/page/format.js";
 import { grouped, lastMinute, steps, together, total } from "/page/history.js";
 import { table } from "/page/table.js";
 
 const MAX_BARS = 360;
 const SMALL_BARS = 60;
 
-// Returns a function that asks and shows; it answers how many requests failed in the last minute, and what each limit did.
-export function traffic() {
-  const showPassed = chart(byId("charts"), { kind: "passed", title: "Passed" });
-  const showDenied = chart(byId("charts"), { kind: "denied", title: "Denied" });
+// `changed` is called when another time is chosen. Returns a function that asks and shows; it answers what all gateways
+// together, each route and each limit did in each step.
+export function traffic(changed) {
+  const passedChart = chart(byId("charts"), { kind: "passed", title: "Passed" });
+  const deniedChart = chart(byId("charts"), { kind: "denied", title: "Denied" });
   const showRoutes = table(byId("routes"), {
     label: "Requests by route", columns: columns("Route", true), keyOf: (row) => row.name, empty: "No route is configured.",
   });
@@ -31,27 +32,39 @@ export function traffic() {
     ],
   });
 
+  byId("minutes").addEventListener("change", () => {
+    for (const one of [passedChart, deniedChart]) one.wait();
+    for (const show of [showRoutes, showLimits, showMinutes]) show(null);
+    changed();
+  });
+
   return async function load() {
-    const minutes = Number(byId("minutes").value);
+    const minutes = byId("minutes").value;
     const history = await get(withQuery("/api/v1/history", { minutes }));
     const length = Math.max(0, ...Object.values(history.routes).flatMap(Object.values).map((values) => values.length));
     const routes = rows(history.routes, length);
+    const limits = rows(history.limits, length);
     const all = together(routes.map((row) => row.steps), length);
+    if (minutes === byId("minutes").value) show(history, { routes, limits, all });
+    return { all, routes, limits };
+  };
+
+  function show(history, { routes, limits, all }) {
+    setNote(byId("traffic-missing"), missingText(history.missing));
     const seconds = history.step_seconds;
-    for (const [show, name] of [[showPassed, "passed"], [showDenied, "denied"]]) {
+    for (const [one, name] of [[passedChart, "passed"], [deniedChart, "denied"]]) {
       const { values, size } = grouped(all[name], MAX_BARS);
       const begin = new Date(history.from).getTime();
       const at = (index) => clock(begin + Math.max(0, all[name].length - (values.length - index) * size) * seconds * 1000);
-      show({
+      one.show({
         values, text: sentence(all[name], values, at, size * seconds), unit: `in ${size * seconds} s`,
         marks: [at(0), at(Math.floor(values.length / 2)), "now"],
       });
     }
     showRoutes(routes.filter((row) => row.name !== "-" || total(row.steps.passed) + total(row.steps.denied) + total(row.steps.failed) > 0));
-    showLimits(rows(history.limits, length));
+    showLimits(limits);
     showMinutes(byMinute(history, all));
-    return { failed: lastMinute(all.failed), limits: rows(history.limits, length) };
-  };
+  }
 }
 
 function rows(series, length) {

@@ -1,7 +1,7 @@
 // Whether the gateway is well, in one sentence and one sign, and the facts that say so.
 
 import { byId, element, setText } from "/page/dom.js";
-import { counted, moment, number } from "/page/format.js";
+import { counted, keyText, missingText, moment, number } from "/page/format.js";
 
 const SIGNS = { well: "✓", look: "!", bad: "✕" };
 const WORDS = { well: "well", look: "look at this", bad: "not well" };
@@ -16,8 +16,9 @@ export function verdict() {
   let last = "";
   return function show(facts) {
     const deciding = facts.filter((fact) => !fact.isAside);
-    const worst = ["bad", "look", "well"].find((level) => deciding.some((fact) => fact.level === level)) ?? "well";
-    const told = worst === "well" ? deciding.slice(0, 1) : deciding.filter((fact) => fact.level === worst);
+    const unwell = ["bad", "look"].flatMap((level) => deciding.filter((fact) => fact.level === level));
+    const worst = unwell[0]?.level ?? "well";
+    const told = worst === "well" ? deciding.slice(0, 1) : unwell;
     const text = `${worst === "well" ? "All is well. " : ""}${told.map((fact) => fact.text).join(" ")}`;
     const section = byId("verdict");
     if (section.className !== worst) section.className = worst;
@@ -34,16 +35,33 @@ export function verdict() {
   };
 }
 
-// What happens now.
-export function trafficFact({ passed, denied, failed }, limits) {
+// What happens now. In an attack also where, and who is behind it: routes and limits, what denied most first, and the client
+// that was denied most.
+export function trafficFacts(lately, { routes, limits, busiest }) {
+  const traffic = trafficFact(lately, limits);
+  return lately.denied < ATTACK ? [traffic] : [traffic, whereFact(routes), whoFact(busiest)].filter((fact) => fact !== null);
+}
+
+function trafficFact({ passed, denied, failed }, limits) {
   const name = "Requests";
   if (passed + denied + failed === 0) return { name, level: "well", text: "No request came in the last minute." };
   const failures = failed === 0 ? "" : ` ${counted(failed, "request")} failed: refused as malformed, or not answered by the application.`;
   const counts = `${counted(passed, "request")} passed and ${number(denied)} ${denied === 1 ? "was" : "were"} denied in the last minute.${failures}`;
   if (denied < ATTACK) return { name, level: failed > MANY_FAILED && failed > passed / 10 ? "look" : "well", text: counts };
-  const [busiest] = limits.filter((limit) => limit.denied > 0).sort((one, other) => other.denied - one.denied);
-  const by = busiest ? ` Most by the limit ${busiest.name}: ${number(busiest.denied)}.` : "";
+  const by = limits.length > 0 ? ` Most by the limit ${limits[0].name}: ${number(limits[0].denied)}.` : "";
   return { name, level: "look", text: `Under attack: ${counts}${by}` };
+}
+
+function whereFact(routes) {
+  if (routes.length === 0) return null;
+  const shown = routes.slice(0, 3).map((route) => `${route.name === "-" ? "no route" : route.name} ${number(route.denied)}`);
+  return { name: "Where", level: "look", text: `Denied in the last minute by route: ${shown.join(", ")}.`, isAside: true };
+}
+
+function whoFact(busiest) {
+  if (busiest === undefined || busiest.denied === 0) return null;
+  const text = `Denied most in 10 minutes: ${keyText(busiest.key)}, ${counted(busiest.denied, "time")}, first at ${moment(busiest.first)}.`;
+  return { name: "Who", level: "look", text, isAside: true };
 }
 
 // What looks misconfigured. It may wait until the morning, and does not change the verdict.
@@ -54,8 +72,10 @@ export function adviceFact(advice) {
 }
 
 // What the status says of the store, the applications, the configuration and the other gateways.
-export function statusFacts({ store, upstreams, configuration, gateways, complete }) {
-  return [storeFact(store), upstreamsFact(upstreams), configurationFact(configuration), gatewaysFact(gateways, complete)];
+export function statusFacts({ store, upstreams, lists, certificates, configuration, gateways, complete }) {
+  const facts = [storeFact(store), upstreamsFact(upstreams), configurationFact(configuration), gatewaysFact(gateways, complete)];
+  if (lists.length > 0) facts.push(listsFact(lists));
+  return certificates.length === 0 ? facts : [...facts, certificatesFact(certificates)];
 }
 
 function storeFact(store) {
@@ -75,6 +95,23 @@ function upstreamsFact(upstreams) {
   return { name, level: "look", text: `${ill.length} of ${servers.length} servers ${ill.length === 1 ? "is" : "are"} not healthy: ${ill.join(", ")}.` };
 }
 
+function listsFact(lists) {
+  const name = "Lists";
+  const known = ({ list, entries }) => `${list} has ${counted(entries, "decision")}`;
+  const away = lists.filter((list) => !list.up);
+  if (away.length === 0) return { name, level: "well", text: `The sources answer: ${lists.map(known).join(", ")}.` };
+  const why = (list) => `${list.source}${list.reason ? ` (${list.reason})` : ""}; ${known(list)}`;
+  return { name, level: "look", text: `Not answered by ${away.map(why).join("; ")}.` };
+}
+
+function certificatesFact(certificates) {
+  const name = "Certificates";
+  const shown = ({ names, expires }) => `${names.slice(0, 3).join(", ")}${names.length > 3 ? ` and ${names.length - 3} more` : ""}, good until ${moment(expires)}`;
+  const ending = certificates.filter((certificate) => certificate.ends_soon);
+  if (ending.length > 0) return { name, level: "look", text: `To be renewed: ${ending.map(shown).join("; ")}.` };
+  return { name, level: "well", text: `The first to be renewed: ${shown(certificates[0])}.` };
+}
+
 function configurationFact({ loaded, last_reload: last }) {
   const name = "Configuration";
   if (last?.result === "failure") return { name, level: "bad", text: `The reload of ${moment(last.at)} failed, the configuration of ${moment(loaded)} stays in force: ${last.reason}` };
@@ -86,6 +123,8 @@ function gatewaysFact(gateways, isComplete) {
   const gone = gateways.filter((gateway) => gateway.state === "gone");
   const up = gateways.filter((gateway) => gateway.state === "up").length;
   if (gone.length > 0) return { name, level: "bad", text: `${gone.map((gateway) => `${gateway.id} was last heard of at ${moment(gateway.last_seen)}`).join("; ")}. ${counted(up, "gateway")} up.` };
+  const missing = gateways.filter((gateway) => gateway.state === "missing").map((gateway) => gateway.id);
+  if (missing.length > 0) return { name, level: "look", text: missingText(missing) };
   if (!isComplete) return { name, level: "look", text: "Redis does not tell of other gateways: what is shown is of this one alone." };
   return { name, level: "well", text: up === 1 ? "This one alone." : `All ${up} are up.` };
 }

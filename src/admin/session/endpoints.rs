@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Body;
-use axum::body::to_bytes;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use axum::response::Response;
@@ -29,6 +28,7 @@ use super::cookie;
 use super::cookie::session_ids;
 use super::sessions::CsrfToken;
 use crate::admin::AdminState;
+use crate::admin::json_body;
 use crate::admin::origin::PeerAddress;
 use crate::admin::origin::host;
 use crate::admin::origin::is_secure;
@@ -96,9 +96,8 @@ async fn show(State(state): State<Arc<AdminState>>, headers: HeaderMap) -> Json<
 async fn open(State(state): State<Arc<AdminState>>, request: Request<Body>) -> Result<Response, Response> {
     let peer = request.extensions().get().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |PeerAddress(peer)| *peer);
     let (host, is_secure) = (host(&request).map(str::to_owned), is_secure(&request));
-    let body = to_bytes(request.into_body(), MAX_BODY).await.unwrap_or_default();
-    let wrong = || Problem::bad_request("expected JSON with `token`").into_response();
-    let SessionRequest { token: presented } = serde_json::from_slice(&body).map_err(|_| wrong())?;
+    let asked = json_body::read(request, "expected JSON with `token`").await;
+    let SessionRequest { token: presented } = asked.map_err(IntoResponse::into_response)?;
     let rules = state.rules.load();
     let Some(token) = &rules.token else {
         return Err(Problem::bad_request("no token is configured: no session is needed").into_response());
@@ -132,6 +131,3 @@ async fn end(State(state): State<Arc<AdminState>>, request: Request<Body>) -> Re
 
 /// Where a page sends the token of its session with each change.
 pub(in crate::admin) const CSRF_HEADER: &str = "x-csrf-token";
-
-/// In bytes: more than any token.
-const MAX_BODY: usize = 8 * 1024;

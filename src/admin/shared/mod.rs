@@ -1,16 +1,25 @@
-//! What several gateways on one Redis know together: each tells the others every two seconds what it has counted and denied,
-//! and any of them answers for all, for an hour also for one that has gone.
+//! What several gateways on one Redis know together: each writes for the others what it has counted and denied, every four
+//! seconds where that has changed and at once when one of them asks. Any of them answers for all, for an hour also for one
+//! that has gone.
 //!
-//! While Redis does not answer, a gateway answers for itself, and says so in `X-Portcullis-Scope`.
+//! An answer names the gateways that did not answer in time. While Redis does not answer, a gateway answers for itself, and
+//! says so.
 
-mod kinds;
+mod fields;
+mod missing;
+mod others;
 mod scope;
 mod tell;
 mod told_stories;
 
-pub(super) use self::kinds::BUSY_KEYS;
-pub(super) use self::kinds::HISTORY;
-pub(super) use self::kinds::STORIES;
+pub(super) use self::fields::BUSY_KEYS_PARTS;
+pub(super) use self::fields::HISTORY_PARTS;
+pub(super) use self::fields::STATUS;
+pub(super) use self::fields::busy_keys;
+pub(super) use self::fields::history;
+pub(super) use self::fields::story;
+pub(super) use self::missing::Missing;
+pub(super) use self::others::Others;
 pub(super) use self::scope::Scope;
 pub use self::tell::tell_others;
 pub use self::tell::tell_the_rest;

@@ -1,18 +1,24 @@
 //! The gateways on this store.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::record::GONE_AFTER;
-use super::record::STATUS;
 use super::record::StatusRecord;
 use super::traffic::Traffic;
 use crate::admin::AdminState;
+use crate::admin::shared::Others;
+use crate::admin::shared::STATUS;
+use crate::admin::shared::Scope;
+use crate::admin::shared::history;
 use crate::clock::Timestamp;
 use crate::clock::wall;
-use crate::store::SharedRecord;
+use crate::record::history::HistoryChunk;
+use crate::record::history::HistoryReport;
+use crate::store::shared_records::GatewayRecords;
+use crate::store::shared_records::Standing;
 
 /// A gateway on the store.
 #[derive(Debug, Serialize, ToSchema)]
@@ -28,7 +34,7 @@ pub(super) struct GatewayResponse {
     /// When it was heard of last.
     #[schema(format = DateTime)]
     last_seen: String,
-    /// Its own last minute; zeros for a gateway that has ended or gone.
+    /// Its own last minute. Of a gateway that is not up: what it had written of that minute.
     last_minute: Traffic,
 }
 
@@ -40,11 +46,13 @@ pub(super) enum GatewayWord {
     Draining,
     /// It has finished them and is no more.
     Ended,
-    /// It was not heard of for 10 s and did not say that it would end: it crashed, or does not reach Redis.
+    /// It did not answer within 300 ms.
+    Missing,
+    /// It answers no question for 10 s and did not say that it would end: it crashed, or does not reach Redis.
     Gone,
 }
 
-/// The gateways, and whether there may be others that Redis did not tell of.
+/// The gateways, and whether all that are there are among them and have answered.
 pub(super) struct KnownGateways {
     /// This one first.
     pub(super) gateways: Vec<GatewayResponse>,
@@ -52,21 +60,23 @@ pub(super) struct KnownGateways {
 }
 
 impl KnownGateways {
-    /// Asks Redis, for 300 ms at most.
+    /// Asks the other gateways, for a little more than 300 ms at most.
     pub(super) async fn ask(state: &AdminState) -> Self {
+        let asked = wall();
+        let mut fields = vec![STATUS.to_owned()];
+        fields.extend(last_chunks(asked).map(history));
+        let others = Others::ask(state, &fields, None).await;
         let now = wall();
-        let own = response(&state.identity.id, StatusRecord::of(state), Duration::ZERO, now);
-        let read = match &state.records {
-            None => Ok(Vec::new()),
-            Some(records) => records.read(STATUS).await,
-        };
-        let is_complete = read.is_ok();
-        let mut others: Vec<GatewayResponse> =
-            read.unwrap_or_default().iter().filter_map(|record| of_record(record, now)).collect();
-        others.retain(|other| *other.id != *state.identity.id);
-        others.sort_by(|one, other| one.id.cmp(&other.id));
-        others.insert(0, own);
-        Self { gateways: others, is_complete }
+        let last_minute = Traffic::of(&state.metrics.history().report(1, now));
+        let own =
+            response(&state.identity.id, StatusRecord::of(state), last_minute, (Standing::Up, Duration::ZERO), now);
+        let mut gateways: Vec<GatewayResponse> =
+            others.gateways.iter().filter_map(|records| of_records(records, now)).collect();
+        gateways.sort_by(|one, other| one.id.cmp(&other.id));
+        gateways.insert(0, own);
+        let is_missing = |gateway: &GatewayResponse| gateway.state == GatewayWord::Missing;
+        let is_complete = others.scope == Scope::All && !gateways.iter().any(is_missing);
+        Self { gateways, is_complete }
     }
 
     /// What all of them forwarded and denied in the last minute.
@@ -75,20 +85,38 @@ impl KnownGateways {
     }
 }
 
-fn of_record(SharedRecord { gateway, age, content, .. }: &SharedRecord, now: Timestamp) -> Option<GatewayResponse> {
-    // A gateway of another version may write another record.
-    let record = serde_json::from_slice(content).ok()?;
-    Some(response(gateway, record, *age, now))
+/// The parts of the history that the last minute is in.
+fn last_chunks(now: Timestamp) -> RangeInclusive<u64> {
+    HistoryChunk::number(HistoryReport::of_last(1, now).from)..=HistoryChunk::number(now)
 }
 
-fn response(id: &str, record: StatusRecord, age: Duration, now: Timestamp) -> GatewayResponse {
-    let state = match record.draining {
-        true if age > GONE_AFTER => GatewayWord::Ended,
-        false if age > GONE_AFTER => GatewayWord::Gone,
-        true => GatewayWord::Draining,
-        false => GatewayWord::Up,
+fn of_records(records: &GatewayRecords, now: Timestamp) -> Option<GatewayResponse> {
+    let GatewayRecords { gateway, standing, age, contents } = records;
+    let (status, chunks) = contents.split_first()?;
+    let record = StatusRecord::from_bytes(status.as_deref()?)?;
+    let mut last_minute = HistoryReport::of_last(1, now);
+    for chunk in chunks.iter().flatten().filter_map(|chunk| HistoryChunk::from_bytes(chunk)) {
+        last_minute.add(&chunk);
+    }
+    // One that has answered was heard of just now.
+    let age = if *standing == Standing::Up { Duration::ZERO } else { *age };
+    Some(response(gateway, record, Traffic::of(&last_minute), (*standing, age), now))
+}
+
+fn response(
+    id: &str,
+    record: StatusRecord,
+    last_minute: Traffic,
+    (standing, age): (Standing, Duration),
+    now: Timestamp,
+) -> GatewayResponse {
+    let state = match standing {
+        Standing::Up if record.draining => GatewayWord::Draining,
+        Standing::Up => GatewayWord::Up,
+        Standing::Missing => GatewayWord::Missing,
+        Standing::Gone => GatewayWord::Gone,
+        Standing::Ended => GatewayWord::Ended,
     };
-    let is_over = matches!(state, GatewayWord::Ended | GatewayWord::Gone);
     let age = u64::try_from(age.as_micros()).unwrap_or(u64::MAX);
     GatewayResponse {
         id: id.to_owned(),
@@ -96,6 +124,6 @@ fn response(id: &str, record: StatusRecord, age: Duration, now: Timestamp) -> Ga
         version: record.version,
         since: record.since,
         last_seen: Timestamp::from_micros(now.as_micros().saturating_sub(age)).to_string(),
-        last_minute: if is_over { Traffic::default() } else { record.last_minute },
+        last_minute,
     }
 }

@@ -1,40 +1,35 @@
 //! What a gateway tells the others about itself.
 
-use std::time::Duration;
-
 use serde::Deserialize;
 use serde::Serialize;
 
-use super::traffic::Traffic;
 use crate::admin::AdminState;
-use crate::store::RecordKind;
 
-/// One record for each gateway. It is kept for a while after its gateway has gone, so that others can say so.
-pub(super) const STATUS: RecordKind = RecordKind { name: "status", kept: Duration::from_secs(3600) };
-
-/// How often it is written.
-pub(super) const WRITTEN_EVERY: Duration = Duration::from_secs(2);
-
-/// A gateway whose record is older has gone.
-pub(super) const GONE_AFTER: Duration = Duration::from_secs(10);
-
+/// How a gateway is, as it tells the others.
 #[derive(Debug, Deserialize, Serialize)]
-pub(super) struct StatusRecord {
+pub(in crate::admin) struct StatusRecord {
     pub(super) version: String,
     /// RFC 3339.
     pub(super) since: String,
     pub(super) draining: bool,
-    pub(super) last_minute: Traffic,
 }
 
 impl StatusRecord {
     /// Of this gateway, now.
-    pub(super) fn of(state: &AdminState) -> Self {
+    pub(in crate::admin) fn of(state: &AdminState) -> Self {
         Self {
             version: env!("PORTCULLIS_VERSION").to_owned(),
             since: state.identity.since.to_string(),
             draining: state.is_draining(),
-            last_minute: Traffic::of_last_minute(&state.metrics),
         }
+    }
+
+    pub(in crate::admin) fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("texts and numbers are JSON")
+    }
+
+    /// `None`: another version has written it.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        serde_json::from_slice(bytes).ok()
     }
 }

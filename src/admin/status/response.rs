@@ -1,7 +1,10 @@
 //! The status as the API shows it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::SignedDuration;
+use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -13,6 +16,8 @@ use crate::admin::advice::AdviceResponse;
 use crate::admin::config::LoadedConfig;
 use crate::admin::config::ReloadReport;
 use crate::admin::health::StoreResponse;
+use crate::listen::tls::NameExpiries;
+use crate::record::ListGauge;
 
 /// How the gateway is.
 #[derive(Debug, Serialize, ToSchema)]
@@ -28,13 +33,18 @@ pub(super) struct StatusResponse {
     configuration: ConfigurationResponse,
     /// The gateways on this store, the one that answers first. Those that have gone are named for an hour.
     gateways: Vec<GatewayResponse>,
-    /// `false`: Redis does not answer, so `gateways` and `last_minute` know only the gateway that answers.
+    /// `false`: `last_minute` is not that of all. Either a gateway is `missing`, or Redis does not answer, so that `gateways`
+    /// has only the gateway that answers.
     complete: bool,
     /// Where requests are accepted.
     listeners: Vec<String>,
+    /// The certificates that are shown there, the one that ends first at the beginning.
+    certificates: Vec<CertificateResponse>,
     upstreams: Vec<UpstreamResponse>,
+    /// The lists that follow a source.
+    lists: Vec<ListResponse>,
     store: StoreResponse,
-    /// Of all gateways together.
+    /// Of all gateways together, also of those that have ended or gone since: the same as in the history.
     last_minute: Traffic,
     /// What looks misconfigured at this gateway.
     advice: Vec<AdviceResponse>,
@@ -75,6 +85,18 @@ enum ResultWord {
     Failure,
 }
 
+/// When a certificate ends.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Certificate)]
+struct CertificateResponse {
+    /// The DNS names and addresses that it is shown for.
+    names: Vec<String>,
+    #[schema(format = DateTime)]
+    expires: String,
+    /// Within seven days, or it has ended.
+    ends_soon: bool,
+}
+
 /// An application.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Upstream)]
@@ -92,8 +114,29 @@ struct ServerResponse {
     healthy: bool,
 }
 
+/// A list that follows a source.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = List)]
+struct ListResponse {
+    list: String,
+    /// The URL of the Local API.
+    source: String,
+    /// Whether it answered the last question.
+    up: bool,
+    /// How many decisions are in force.
+    entries: usize,
+    /// When it answered last. Null: it has not answered yet.
+    #[schema(required, format = DateTime)]
+    answered: Option<String>,
+    /// Why it did not answer the last question.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
 impl StatusResponse {
     pub(super) fn of(state: &AdminState, known: KnownGateways) -> Self {
+        let gauges = state.gauges();
         Self {
             version: env!("PORTCULLIS_VERSION"),
             since: state.identity.since.to_string(),
@@ -103,12 +146,46 @@ impl StatusResponse {
             complete: known.is_complete,
             gateways: known.gateways,
             listeners: state.listeners.load().iter().map(ToString::to_string).collect(),
-            upstreams: upstreams((state.gauges)().servers),
+            certificates: CertificateResponse::all(&state.name_expiries.load(), Timestamp::now()),
+            upstreams: upstreams(gauges.servers),
+            lists: gauges.lists.into_iter().map(ListResponse::of).collect(),
             store: StoreResponse::of(state),
             advice: AdviceResponse::all(state),
         }
     }
 }
+
+impl CertificateResponse {
+    /// Names whose certificates end together are one entry.
+    fn all(name_expiries: &NameExpiries, now: Timestamp) -> Vec<Self> {
+        let mut ends: BTreeMap<Timestamp, Vec<String>> = BTreeMap::new();
+        for (name, expires) in name_expiries.iter() {
+            ends.entry(expires).or_default().push(name.to_owned());
+        }
+        let response = |(expires, names): (Timestamp, _)| Self {
+            names,
+            expires: expires.to_string(),
+            ends_soon: expires.duration_since(now) < SOON,
+        };
+        ends.into_iter().map(response).collect()
+    }
+}
+
+impl ListResponse {
+    fn of(gauge: ListGauge) -> Self {
+        Self {
+            list: gauge.name.to_string(),
+            up: gauge.is_up(),
+            source: gauge.source,
+            entries: gauge.entries,
+            answered: gauge.answered.map(|answered| answered.to_string()),
+            reason: gauge.failure.map(|failure| failure.to_string()),
+        }
+    }
+}
+
+/// As in the alert of `config/prometheus/rules.yaml`.
+const SOON: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 impl ConfigurationResponse {
     fn of(config: &LoadedConfig, last_reload: Option<Arc<ReloadReport>>) -> Self {

@@ -1,17 +1,16 @@
 //! What passed and what was denied in the last minute.
 
+use std::collections::BTreeMap;
 use std::ops::Add;
 
-use serde::Deserialize;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::clock::wall;
 use crate::record::DecisionLabel;
-use crate::record::Metrics;
+use crate::record::history::HistoryReport;
 
 /// Requests of the last minute. Those that failed for another reason than a rule are in neither.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, ToSchema)]
 pub(super) struct Traffic {
     /// Forwarded to the application, also after a delay.
     pub(super) passed: u64,
@@ -20,14 +19,13 @@ pub(super) struct Traffic {
 }
 
 impl Traffic {
-    /// In this process.
-    pub(super) fn of_last_minute(metrics: &Metrics) -> Self {
-        let report = metrics.history().report(1, wall());
-        let count = |decisions: &[DecisionLabel]| {
-            let of_route = |counts: &std::collections::BTreeMap<String, Vec<u64>>| -> u64 {
-                decisions.iter().filter_map(|decision| counts.get(decision.as_str())).flatten().sum()
+    /// The sum of all steps.
+    pub(super) fn of(report: &HistoryReport) -> Self {
+        let count = |decisions: &[DecisionLabel]| -> u64 {
+            let counted = |decisions_of_route: &BTreeMap<String, Vec<u64>>| -> u64 {
+                decisions.iter().filter_map(|decision| decisions_of_route.get(decision.as_str())).flatten().sum()
             };
-            report.routes.values().map(of_route).sum()
+            report.routes.values().map(counted).sum()
         };
         Self { passed: count(&PASSED), denied: count(&DENIED) }
     }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::app::followed_lists::OpenLists;
 use crate::app::live_snapshot::LiveSnapshot;
 use crate::app::snapshot;
 use crate::app::snapshot::SnapshotParts;
@@ -77,5 +78,5 @@ fn snapshot(text: &str, previous: Option<&Snapshot>) -> Snapshot {
     let settings = config::read("portcullis.yaml".as_ref(), text.to_owned(), &|_| None).expect("a good configuration");
     let config::Settings { policy, clients, upstreams, requests, tracing, log, .. } = settings;
     let parts = SnapshotParts { policy, clients, upstreams, requests, tracing };
-    snapshot::build(parts, &log, &WebhookChannels::default(), previous, &Sinks::discard())
+    snapshot::build(parts, &log, &WebhookChannels::default(), &OpenLists::default(), previous, &Sinks::discard())
 }

@@ -18,7 +18,6 @@ use crate::app::App;
 use crate::app::StartError;
 use crate::app::admin_listener::AdminListener;
 use crate::app::changes::Changes;
-use crate::app::diagnostics::log_warnings;
 use crate::app::event_sources::reload_event;
 use crate::app::listeners::ListenerPlan;
 use crate::app::sockets::BoundSockets;
@@ -105,13 +104,15 @@ impl App {
         Upstream::close_removed(&self.live.load().upstreams, &snapshot.upstreams);
         self.live.replace(snapshot);
         self.channels = other.channels;
+        self.follow_tasks.follow(&other.lists);
+        self.lists.store(Arc::new(other.lists));
 
         // First the snapshot, then the sockets: a new connection must find the new rules.
         let drain = other.connections.drain;
         self.connection_settings.store(Arc::new(other.connections));
         let listener_changes = self.listeners.apply(listeners, &self.workers, &self.connections, drain);
         changes.add_listeners(listener_changes);
-        self.control.set_listeners(self.addresses());
+        self.control.set_listeners(self.addresses(), self.listeners.name_expiries());
         // The token first: a listener that opens to other machines must not answer without it.
         self.control.set_rules(rules);
         self.change_admin(admin, &mut changes);
@@ -124,11 +125,8 @@ impl App {
             let keys = keys.join(", ");
             warn!(keys, "{keys}: the change takes effect with the next start, the store that runs keeps its counters");
         }
-        self.control.set_config(loaded_config(other.shown, &other.files, &other.warnings));
-        if other.warnings != self.warnings {
-            log_warnings(&other.warnings);
-            self.warnings = other.warnings;
-        }
+        self.warnings.renew(other.warnings, clock::wall());
+        self.control.set_config(loaded_config(other.shown, &other.files, &self.warnings));
         self.log_settings = other.log;
         self.files = other.files;
         changes

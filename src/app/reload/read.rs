@@ -10,12 +10,14 @@ use crate::admin::AdminSettings;
 use crate::app::App;
 use crate::app::Load;
 use crate::app::changes::Changes;
+use crate::app::followed_lists::OpenLists;
 use crate::app::prepare::open_trail;
 use crate::app::snapshot;
 use crate::app::snapshot::SnapshotParts;
+use crate::clock::Clock;
+use crate::config::Diagnostic;
 use crate::config::Settings;
 use crate::config::ShownConfig;
-use crate::config::Warnings;
 use crate::files::WatchedFile;
 use crate::gateway::Snapshot;
 use crate::listen;
@@ -42,9 +44,10 @@ pub(super) struct OtherSettings {
     pub(super) log: LogSettings,
     pub(super) trail: AuditTrail,
     pub(super) channels: WebhookChannels,
+    pub(super) lists: OpenLists,
     pub(super) connections: listen::Settings,
     pub(super) files: Vec<WatchedFile>,
-    pub(super) warnings: Warnings,
+    pub(super) warnings: Vec<Diagnostic>,
     pub(super) shown: ShownConfig,
 }
 
@@ -54,6 +57,8 @@ struct ConfigReader {
     previous: Arc<Snapshot>,
     sinks: Sinks,
     channels: WebhookChannels,
+    lists: Arc<OpenLists>,
+    clock: Clock,
     streams: Option<Arc<dyn StreamAppender>>,
 }
 
@@ -66,6 +71,8 @@ impl App {
             previous: self.live.load(),
             sinks: self.sinks.clone(),
             channels: self.channels.clone(),
+            lists: self.lists.load_full(),
+            clock: self.clock.clone(),
             streams: self.streams.clone(),
         };
         task::spawn_blocking(move || reader.read().map(Box::new))
@@ -75,7 +82,7 @@ impl App {
 impl ConfigReader {
     /// Blocks. To be called within a runtime.
     fn read(self) -> Result<BuiltConfig, ReloadError> {
-        let Self { load, previous, sinks, channels, streams } = self;
+        let Self { load, previous, sinks, channels, lists, clock, streams } = self;
         let Settings {
             listen,
             admin,
@@ -84,6 +91,7 @@ impl ConfigReader {
             upstreams,
             policy,
             notify,
+            followed,
             audit,
             log,
             connections,
@@ -97,9 +105,10 @@ impl ConfigReader {
         let trail = open_trail(&sinks, &audit, streams.as_ref(), &outputs)?;
         let channels = sinks.event_bus().open_channels(&notify, &channels, sinks.metrics());
         let parts = SnapshotParts { policy, clients, upstreams, requests, tracing };
-        let snapshot = snapshot::build(parts, &log, &channels, Some(&previous), &sinks);
+        let lists = lists.reopen(followed, &clock);
+        let snapshot = snapshot::build(parts, &log, &channels, &lists, Some(&previous), &sinks);
         let changes = Changes::between(&previous, &snapshot);
-        let other = OtherSettings { store, log, trail, channels, connections, files, warnings, shown };
+        let other = OtherSettings { store, log, trail, channels, lists, connections, files, warnings, shown };
         Ok(BuiltConfig { snapshot, changes, listen, admin, other })
     }
 }

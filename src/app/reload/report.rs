@@ -5,35 +5,23 @@ use crate::admin::Mistake;
 use crate::admin::ReloadRefusal;
 use crate::admin::ReloadReply;
 use crate::app::changes::Changes;
+use crate::app::known_warnings::KnownWarnings;
 use crate::app::reload::ReloadError;
 use crate::clock;
-use crate::clock::Timestamp;
 use crate::config::Diagnostic;
 use crate::config::Severity;
 use crate::config::ShownConfig;
-use crate::config::Warnings;
 use crate::files::WatchedFile;
-use crate::record::advice::Advice;
-use crate::record::advice::AdviceKind;
 
 /// A configuration that comes into force now. The first of its files is the configuration itself.
-pub(in crate::app) fn loaded_config(shown: ShownConfig, files: &[WatchedFile], warnings: &Warnings) -> LoadedConfig {
+pub(in crate::app) fn loaded_config(
+    shown: ShownConfig,
+    files: &[WatchedFile],
+    warnings: &KnownWarnings,
+) -> LoadedConfig {
     let loaded = clock::wall();
     let source = files.first().map_or_else(|| "the command line".to_owned(), |file| file.path.display().to_string());
-    let warnings = warnings.found.iter().map(|warning| advice(warning, loaded)).collect();
-    LoadedConfig { yaml: shown.yaml, json: shown.json, source, loaded, warnings }
-}
-
-/// A warning of `check`.
-fn advice(Diagnostic { file, line, column, message, help, .. }: &Diagnostic, since: Timestamp) -> Advice {
-    Advice {
-        kind: AdviceKind::Check,
-        message: format!("{}:{line}:{column}: {message}", file.display()),
-        since,
-        limit: None,
-        route: None,
-        help: help.clone().unwrap_or_default(),
-    }
+    LoadedConfig { yaml: shown.yaml, json: shown.json, source, loaded, warnings: warnings.advice() }
 }
 
 /// The reply to an operator.

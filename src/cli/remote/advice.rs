@@ -1,11 +1,8 @@
 //! `portcullis advice`: prints what a running gateway finds misconfigured.
 
-use http::Method;
 use serde::Deserialize;
 
-use super::gateway::RemoteArguments;
-use super::redraw::Screen;
-use crate::cli::arguments::Format;
+use super::redraw::ViewArguments;
 use crate::cli::exit::Exit;
 use crate::cli::output;
 
@@ -18,11 +15,8 @@ Examples:
 What looks wrong in the last thousand requests, and what `portcullis check` warns of, each with the line to write.
 Exit codes: 0 done, 1 the gateway refused the request, 2 usage, 3 the gateway could not be reached.")]
 pub(in crate::cli) struct Arguments {
-    /// Draw it again every two seconds
-    #[arg(long)]
-    watch: bool,
     #[command(flatten)]
-    remote: RemoteArguments,
+    view: ViewArguments,
 }
 
 /// One piece of advice, as the gateway tells it.
@@ -33,17 +27,8 @@ pub(super) struct AdviceView {
     help: String,
 }
 
-pub(in crate::cli) fn advice(Arguments { watch, remote }: &Arguments) -> anyhow::Result<Exit> {
-    Screen::draw(*watch, || {
-        let answer = match remote.gateway.ask(Method::GET, "/api/v1/advice")? {
-            Ok(answer) => answer,
-            Err(exit) => return Ok(Err(exit)),
-        };
-        Ok(Ok(match remote.format {
-            Format::Json => serde_json::to_string_pretty(&answer)?,
-            Format::Human => words(&serde_json::from_value::<Vec<AdviceView>>(answer)?),
-        }))
-    })
+pub(in crate::cli) fn advice(Arguments { view }: &Arguments) -> anyhow::Result<Exit> {
+    view.show("/api/v1/advice", |advice: &Vec<AdviceView>| words(advice))
 }
 
 fn words(advice: &[AdviceView]) -> String {

@@ -99,6 +99,9 @@ struct Export {
     gateway: GatewayArguments,
 }
 
+/// What is said of a ban that Redis does not have yet.
+const ONLY_HERE: &str = "only this gateway knows it: Redis does not answer; the other gateways know it when it is back";
+
 /// The formats of the admin API.
 const FORMATS: [&str; 9] = ["plain", "nft", "ipset", "iptables", "pf", "hosts.deny", "nginx", "haproxy", "cisco"];
 
@@ -124,7 +127,14 @@ fn list(RemoteArguments { gateway, format }: &RemoteArguments) -> anyhow::Result
             for ban in &bans {
                 table.row([ban.id.clone(), ban.subject(), ban.until.clone(), ban.reason.clone()]);
             }
-            if bans.is_empty() { output::print("no bans") } else { output::print(&table.to_string()) }
+            if bans.is_empty() {
+                output::print("no bans");
+            } else {
+                output::print(&table.to_string());
+            }
+            if let count @ 1.. = bans.iter().filter(|ban| ban.is_only_here()).count() {
+                output::print(&format!("{count} of {}: {ONLY_HERE}", bans.len()));
+            }
         }
     }
     Ok(Exit::Done)
@@ -147,6 +157,9 @@ fn add(wanted: &Add) -> anyhow::Result<Exit> {
         Format::Human => {
             let ban: BanView = serde_json::from_value(answer)?;
             output::print(&format!("{} is banned until {}: {}", ban.subject(), ban.until, ban.id));
+            if ban.is_only_here() {
+                output::print(ONLY_HERE);
+            }
         }
     }
     Ok(Exit::Done)
@@ -275,9 +288,15 @@ struct BanView {
     key: BTreeMap<String, String>,
     until: String,
     reason: String,
+    scope: String,
 }
 
 impl BanView {
+    /// Whether the other gateways on the store do not know it.
+    fn is_only_here(&self) -> bool {
+        self.scope == "this_gateway"
+    }
+
     /// `198.51.100.0/24`, or `login-failures: param.username=a***`
     fn subject(&self) -> String {
         if let Some(address) = &self.address {
@@ -296,12 +315,15 @@ mod tests {
     #[test]
     fn a_ban_is_printed_with_its_address_or_key() {
         let subject = |document: Value| serde_json::from_value::<BanView>(document).unwrap().subject();
-        assert_eq!(subject(json!({"id": "1", "address": "10.0.0.0/8", "until": "", "reason": ""})), "10.0.0.0/8");
+        assert_eq!(
+            subject(json!({"id": "1", "address": "10.0.0.0/8", "until": "", "reason": "", "scope": "all"})),
+            "10.0.0.0/8"
+        );
         let key = json!({"param.user": "a***", "client_ip": "10.0.*.*"});
-        let ban = json!({"id": "1", "limit": "pace", "key": key, "until": "", "reason": ""});
+        let ban = json!({"id": "1", "limit": "pace", "key": key, "until": "", "reason": "", "scope": "all"});
         assert_eq!(subject(ban), "pace: client_ip=10.0.*.* param.user=a***");
         assert_eq!(
-            subject(json!({"id": "1", "limit": "all", "key": {}, "until": "", "reason": ""})),
+            subject(json!({"id": "1", "limit": "all", "key": {}, "until": "", "reason": "", "scope": "all"})),
             "all: one key for all"
         );
     }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::Context;
 use anyhow::bail;
 use bytes::Bytes;
+use http::HeaderName;
 use http::HeaderValue;
 use http::Method;
 use http::Request;
@@ -20,6 +21,7 @@ use http::header::ACCEPT;
 use http::header::AUTHORIZATION;
 use http::header::CONTENT_TYPE;
 use http::header::HOST;
+use http::response::Parts;
 use http_body_util::BodyExt;
 use http_body_util::Full;
 use http_body_util::Limited;
@@ -42,6 +44,8 @@ pub(in crate::cli) struct AdminClient {
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct AdminResponse {
     pub(in crate::cli) status: StatusCode,
+    /// The gateways that did not answer the one that was asked.
+    pub(in crate::cli) missing: Option<String>,
     pub(in crate::cli) body: Bytes,
 }
 
@@ -79,7 +83,8 @@ impl AdminClient {
         self.authorization.is_some()
     }
 
-    /// Sends a request for a path with its query, with `document` as its body. An error means that no whole answer came.
+    /// Sends a request for a path with its query, with `document` as its body. An error means that no whole answer
+    /// came.
     pub(in crate::cli) fn ask(
         &self,
         method: Method,
@@ -98,7 +103,8 @@ impl AdminClient {
         }
     }
 
-    /// Reads a stream, and passes each piece to `on_piece` until that breaks. An answer without success is returned whole.
+    /// Reads a stream, and passes each piece to `on_piece` until that breaks. An answer without success is returned
+    /// whole.
     pub(in crate::cli) fn follow(
         &self,
         target: &str,
@@ -112,7 +118,7 @@ impl AdminClient {
             if !parts.status.is_success() {
                 let whole = timeout(TIMEOUT, Limited::new(body, MAX_BODY).collect()).await;
                 let body = whole.map_err(|_| timed_out())?.map_err(|error| error.to_string())?.to_bytes();
-                return Ok(StreamEnd::Refused(AdminResponse { status: parts.status, body }));
+                return Ok(StreamEnd::Refused(AdminResponse::of(&parts, body)));
             }
             loop {
                 match timeout(STREAM_TIMEOUT, body.frame()).await {
@@ -137,7 +143,7 @@ impl AdminClient {
         let (parts, body) = self.open(method, target, document).await?.into_parts();
         let body = Limited::new(body, MAX_BODY).collect().await;
         let body = body.map_err(|error| anyhow::anyhow!("the answer broke off: {error}"))?.to_bytes();
-        Ok(AdminResponse { status: parts.status, body })
+        Ok(AdminResponse::of(&parts, body))
     }
 
     /// Sends a request, and returns the head of the answer. The body comes later.
@@ -157,6 +163,13 @@ impl AdminClient {
             cause if error.is_connect() => anyhow::anyhow!("{cause}"),
             cause => anyhow::anyhow!("what answers there is not the gateway: {cause}"),
         })
+    }
+}
+
+impl AdminResponse {
+    fn of(parts: &Parts, body: Bytes) -> Self {
+        let missing = parts.headers.get(MISSING).and_then(|ids| ids.to_str().ok()).map(str::to_owned);
+        Self { status: parts.status, missing, body }
     }
 }
 
@@ -189,6 +202,8 @@ fn reachable(authority: &str) -> Cow<'_, str> {
         _ => authority.into(),
     }
 }
+
+const MISSING: HeaderName = HeaderName::from_static("x-portcullis-missing");
 
 const ANYTHING: HeaderValue = HeaderValue::from_static("*/*");
 

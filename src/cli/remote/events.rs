@@ -23,11 +23,13 @@ Examples:
 
 One line for each denial, delay, ban, unban and reload from now on, until the gateway ends or Ctrl-C.
 Keys are masked. A reader that is too slow gets a line with the number of lost events.
-With --since: what limits denied or held in that time, one line for each limit and key, the latest last.
+With --since: what limits denied or held in that time, one line for each limit and key, and bans, unbans and reloads, those
+that are alike in one line; the latest last.
 
-Exit codes: 0 the gateway ended the stream, 1 it refused the request, 3 it could not be reached or the connection broke.")]
+Exit codes: 0 the gateway ended the stream, 1 it refused the request, 3 it could not be reached or the connection
+broke.")]
 pub(in crate::cli) struct Arguments {
-    /// Print what was denied in this time until now instead, in whole minutes up to 24h
+    /// Print what was denied, banned and reloaded in this time until now instead, in whole minutes up to 24h
     #[arg(long, value_name = "DURATION")]
     since: Option<Span>,
     #[command(flatten)]
@@ -95,6 +97,7 @@ fn event_line(event: &Value) -> String {
         text("time").map(str::to_owned),
         text("event").map(|event| format!("{event:<9}")),
         text("limit").map(str::to_owned),
+        text("list").map(|list| format!("list {list}")),
         key.filter(|key| !key.is_empty()),
         text("address").map(str::to_owned),
         text("client").map(|client| format!("client {client}")),

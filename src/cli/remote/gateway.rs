@@ -40,11 +40,16 @@ pub(super) struct RemoteArguments {
     pub(super) format: Format,
 }
 
-pub(super) const DEFAULT_ADMIN: &str = "http://127.0.0.1:9090";
+const DEFAULT_ADMIN: &str = "http://127.0.0.1:9090";
 
 impl GatewayArguments {
     pub(super) fn client(&self) -> anyhow::Result<AdminClient> {
-        AdminClient::new(or_default(&self.admin), self.token()?.as_deref())
+        self.client_at(or_default(&self.admin))
+    }
+
+    /// A client of another admin listener than `--admin`, with the same token.
+    pub(super) fn client_at(&self, url: &str) -> anyhow::Result<AdminClient> {
+        AdminClient::new(url, self.token()?.as_deref())
     }
 
     /// The command line wins over the environment.
@@ -63,8 +68,8 @@ impl GatewayArguments {
         Ok((!token.is_empty()).then(|| token.to_owned()))
     }
 
-    /// Sends a request and returns the JSON of a successful response, or `null`. Everything else is printed and is how the
-    /// command ends.
+    /// Sends a request and returns the JSON of a successful response, or `null`. Everything else is printed and is how
+    /// the command ends.
     pub(super) fn ask(&self, method: Method, target: &str) -> anyhow::Result<Result<Value, Exit>> {
         self.exchange(method, target, None, TIMEOUT)
     }
@@ -125,7 +130,7 @@ impl GatewayArguments {
 /// The JSON of a response, or `null`. Prints an error.
 pub(super) fn read_response(
     client: &AdminClient,
-    AdminResponse { status, body }: &AdminResponse,
+    AdminResponse { status, body, .. }: &AdminResponse,
 ) -> Result<Value, Exit> {
     if *status == StatusCode::NO_CONTENT {
         return Ok(Value::Null);
@@ -155,6 +160,6 @@ pub(super) fn report_unreachable(client: &AdminClient, error: &str) -> Exit {
 }
 
 /// A variable that is set to an empty text counts as not set.
-pub(super) fn or_default(admin: &str) -> &str {
+fn or_default(admin: &str) -> &str {
     if admin.is_empty() { DEFAULT_ADMIN } else { admin }
 }

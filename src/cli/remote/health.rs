@@ -5,11 +5,14 @@ use std::path::PathBuf;
 use anyhow::Context;
 use http::Method;
 use http::StatusCode;
+use serde_json::Value;
 
 use super::client::AdminClient;
+use super::client::AdminResponse;
 use super::client::TIMEOUT;
-use super::gateway::DEFAULT_ADMIN;
-use super::gateway::or_default;
+use super::gateway::RemoteArguments;
+use super::gateway::report_unreachable;
+use crate::cli::arguments::Format;
 use crate::cli::exit::Exit;
 use crate::cli::output;
 use crate::config;
@@ -21,23 +24,23 @@ Examples:
   portcullis health --admin http://10.0.0.5:9090
   portcullis health -c /etc/portcullis/portcullis.yaml
 
+It needs no token.
 Exit codes: 0 the gateway is healthy, 1 it is not, 3 it could not be reached.")]
 pub(in crate::cli) struct Arguments {
-    /// The URL of the gateway's admin listener
-    #[arg(long, value_name = "URL", env = "PORTCULLIS_ADMIN", default_value = DEFAULT_ADMIN)]
-    admin: String,
     /// Take the address from this configuration instead
     #[arg(short, long = "config", value_name = "FILE")]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    remote: RemoteArguments,
 }
 
-pub(in crate::cli) fn health(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let client = match &arguments.config {
-        None => AdminClient::new(or_default(&arguments.admin), None)?,
+pub(in crate::cli) fn health(Arguments { config, remote }: &Arguments) -> anyhow::Result<Exit> {
+    let client = match config {
+        None => remote.gateway.client()?,
         Some(file) => match config::load(file) {
             Ok(settings) => {
                 let admin = settings.admin.with_context(|| format!("{} has no `admin` section", file.display()))?;
-                AdminClient::new(&admin.address.to_string(), None)?
+                remote.gateway.client_at(&admin.address.to_string())?
             }
             Err(mistakes) => {
                 output::print_mistakes(&mistakes);
@@ -45,20 +48,31 @@ pub(in crate::cli) fn health(arguments: &Arguments) -> anyhow::Result<Exit> {
             }
         },
     };
+    let answer = match client.ask(Method::GET, "/healthz", None, TIMEOUT) {
+        Ok(answer) => answer,
+        Err(error) => return Ok(report_unreachable(&client, &error)),
+    };
+    Ok(match read(&client, &answer) {
+        Ok(liveness) => {
+            match remote.format {
+                Format::Json => output::print_json(&liveness),
+                Format::Human => output::print("ok"),
+            }
+            Exit::Done
+        }
+        Err(wrong) => {
+            output::print_error(&wrong);
+            Exit::Wrong
+        }
+    })
+}
+
+/// What a healthy gateway says. Any other server may answer 200 too, so the status alone proves nothing.
+fn read(client: &AdminClient, AdminResponse { status, body, .. }: &AdminResponse) -> Result<Value, String> {
     let authority = client.authority();
-    match client.ask(Method::GET, "/healthz", None, TIMEOUT) {
-        Ok(answer) if answer.status == StatusCode::OK => {
-            output::print("ok");
-            Ok(Exit::Done)
-        }
-        Ok(answer) => {
-            let status = answer.status.as_u16();
-            output::print_error(&format!("the gateway at {authority} is not healthy: it answered {status}"));
-            Ok(Exit::Wrong)
-        }
-        Err(error) => {
-            output::print_error(&format!("the gateway at {authority} could not be reached: {error}"));
-            Ok(Exit::Unreachable)
-        }
+    if *status != StatusCode::OK {
+        return Err(format!("the gateway at {authority} is not healthy: it answered {}", status.as_u16()));
     }
+    let liveness = serde_json::from_slice(body).ok().filter(|answer: &Value| answer["status"] == "ok");
+    liveness.ok_or_else(|| format!("the server at {authority} is not a gateway: its /healthz says something else"))
 }

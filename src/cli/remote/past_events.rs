@@ -1,14 +1,18 @@
-//! `portcullis events --since`: what was denied lately, a line for each limit and key.
+//! `portcullis events --since`: what was denied lately, and what was banned and reloaded, what is alike as one line.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use http::Method;
-use jiff::Timestamp;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
+use super::event_groups;
 use super::gateway::GatewayArguments;
+use super::past_line::PastLine;
+use super::past_line::key_owner;
+use super::past_line::span_words;
 use super::selector_value::path_segment;
 use crate::cli::arguments::Format;
 use crate::cli::exit::Exit;
@@ -17,7 +21,7 @@ use crate::cli::output::thousands;
 
 /// The denials of one key by one limit.
 #[derive(Debug)]
-struct Group {
+struct Denials {
     limit: String,
     busy: BusyKey,
 }
@@ -36,56 +40,65 @@ struct LimitName {
     name: String,
 }
 
-/// Prints the groups, the one that ended last at the end, as a log would.
+/// Prints the lines, the one that ended last at the end, as a log would.
 pub(super) fn past_events(gateway: &GatewayArguments, since: Duration, format: Format) -> anyhow::Result<Exit> {
-    let limits = match gateway.ask(Method::GET, "/api/v1/limits")? {
-        Ok(limits) => serde_json::from_value::<Vec<LimitName>>(limits)?,
+    let minutes = since.as_secs().div_ceil(60).clamp(1, MAX_MINUTES);
+    let mut lines = match lines(gateway, minutes)? {
+        Ok(lines) => lines,
         Err(exit) => return Ok(exit),
     };
-    let minutes = since.as_secs().div_ceil(60).clamp(1, MAX_MINUTES);
-    let mut groups = Vec::new();
-    for LimitName { name } in limits {
-        let target = format!("/api/v1/top?limit={}&by=denied&n={MOST}&minutes={minutes}", path_segment(&name));
-        let busiest = match gateway.ask(Method::GET, &target)? {
-            Ok(busiest) => serde_json::from_value::<Vec<BusyKey>>(busiest)?,
-            Err(exit) => return Ok(exit),
-        };
-        groups.extend(busiest.into_iter().map(|busy| Group { limit: name.clone(), busy }));
-    }
-    groups.sort_by(|one, other| one.busy.last.cmp(&other.busy.last));
+    lines.sort_by(|one, other| one.last.cmp(&other.last));
     match format {
-        Format::Json => {
-            let groups = groups.iter().map(|Group { limit, busy: BusyKey { key, denied, first, last } }| {
-                json!({"limit": limit, "key": key, "denied": denied, "first": first, "last": last})
-            });
-            output::print_json(&groups.collect::<Vec<_>>());
-        }
-        Format::Human if groups.is_empty() => output::print("nothing was denied"),
-        Format::Human => groups.iter().for_each(|group| output::print(&group.to_words())),
+        Format::Json => output::print_json(&lines.iter().map(|line| &line.json).collect::<Vec<_>>()),
+        Format::Human if lines.is_empty() => output::print("nothing was denied, banned or reloaded"),
+        Format::Human => lines.iter().for_each(|line| output::print(&line.words)),
     }
     Ok(Exit::Done)
 }
 
-impl Group {
-    /// `12:03:24  9,812 denials of login-pace for 198.51.100.7 in 20 s`
-    fn to_words(&self) -> String {
-        let Self { limit, busy: BusyKey { key, denied, first, last } } = self;
-        let who = match key.iter().collect::<Vec<_>>()[..] {
-            [] => "all".to_owned(),
-            [(selector, value)] if selector == "client_ip" => value.clone(),
-            ref parts => parts.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" "),
+fn lines(gateway: &GatewayArguments, minutes: u64) -> anyhow::Result<Result<Vec<PastLine>, Exit>> {
+    let limits: Vec<LimitName> = match ask(gateway, "/api/v1/limits")? {
+        Ok(limits) => limits,
+        Err(exit) => return Ok(Err(exit)),
+    };
+    let mut lines = match ask(gateway, &format!("/api/v1/events/recent?minutes={minutes}"))? {
+        Ok(events) => event_groups::lines(events),
+        Err(exit) => return Ok(Err(exit)),
+    };
+    for LimitName { name } in limits {
+        let target = format!("/api/v1/top?limit={}&by=denied&n={MOST}&minutes={minutes}", path_segment(&name));
+        let busiest: Vec<BusyKey> = match ask(gateway, &target)? {
+            Ok(busiest) => busiest,
+            Err(exit) => return Ok(Err(exit)),
         };
-        let noun = if *denied == 1 { "denial" } else { "denials" };
-        let span = span(first, last).filter(|seconds| *seconds > 0);
-        let span = span.map(|seconds| format!(" in {seconds} s")).unwrap_or_default();
-        output::plain(&format!("{last}  {} {noun} of {limit} for {who}{span}", thousands(*denied)))
+        lines.extend(busiest.into_iter().map(|busy| Denials { limit: name.clone(), busy }.line()));
     }
+    Ok(Ok(lines))
 }
 
-/// In whole seconds, rounded up; `None`: these are no moments.
-fn span(first: &str, last: &str) -> Option<i64> {
-    let (first, last) = (first.parse::<Timestamp>().ok()?, last.parse::<Timestamp>().ok()?);
-    Some(last.duration_since(first).as_millis().max(0)).and_then(|millis| i64::try_from((millis + 999) / 1000).ok())
+fn ask<T: DeserializeOwned>(gateway: &GatewayArguments, target: &str) -> anyhow::Result<Result<T, Exit>> {
+    Ok(match gateway.ask(Method::GET, target)? {
+        Ok(answer) => Ok(serde_json::from_value(answer)?),
+        Err(exit) => Err(exit),
+    })
+}
+
+impl Denials {
+    fn line(self) -> PastLine {
+        let words = self.words();
+        let Self { limit, busy: BusyKey { key, denied, first, last } } = self;
+        let json =
+            json!({"event": "denial", "limit": limit, "key": key, "denied": denied, "first": first, "last": last});
+        PastLine { last, words, json }
+    }
+
+    /// `12:03:24  9,812 denials of login-pace for 198.51.100.7 in 20 s`
+    fn words(&self) -> String {
+        let Self { limit, busy: BusyKey { key, denied, first, last } } = self;
+        let noun = if *denied == 1 { "denial" } else { "denials" };
+        let (who, span) = (key_owner(key), span_words(first, last));
+        output::plain(&format!("{last}  {} {noun} of {limit} for {who}{span}", thousands(*denied)))
+    }
 }
 
 /// The most keys of a limit that are printed.
@@ -101,7 +114,7 @@ mod tests {
     fn words(key: &[(&str, &str)], denied: u64, first: &str) -> String {
         let key = key.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let busy = BusyKey { key, denied, first: first.into(), last: "2026-11-23T12:03:24.000Z".into() };
-        Group { limit: "login-pace".into(), busy }.to_words()
+        Denials { limit: "login-pace".into(), busy }.words()
     }
 
     #[test]

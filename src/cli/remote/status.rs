@@ -2,13 +2,10 @@
 
 use std::fmt::Write;
 
-use http::Method;
 use serde::Deserialize;
 
 use super::advice::AdviceView;
-use super::gateway::RemoteArguments;
-use super::redraw::Screen;
-use crate::cli::arguments::Format;
+use super::redraw::ViewArguments;
 use crate::cli::exit::Exit;
 use crate::cli::output;
 use crate::cli::output::Table;
@@ -21,27 +18,16 @@ Examples:
   portcullis status --watch
   portcullis status --format json | jq .last_minute
 
-The first line says whether all is well. Gateways that count in the same Redis are named for an hour after they have gone.
+The first line says whether all is well. Gateways that count in the same Redis are named for an hour after they have
+gone.
 Exit codes: 0 done, 1 the gateway refused the request, 2 usage, 3 the gateway could not be reached.")]
 pub(in crate::cli) struct Arguments {
-    /// Draw it again every two seconds
-    #[arg(long)]
-    watch: bool,
     #[command(flatten)]
-    remote: RemoteArguments,
+    view: ViewArguments,
 }
 
-pub(in crate::cli) fn status(Arguments { watch, remote }: &Arguments) -> anyhow::Result<Exit> {
-    Screen::draw(*watch, || {
-        let answer = match remote.gateway.ask(Method::GET, "/api/v1/status")? {
-            Ok(answer) => answer,
-            Err(exit) => return Ok(Err(exit)),
-        };
-        Ok(Ok(match remote.format {
-            Format::Json => serde_json::to_string_pretty(&answer)?,
-            Format::Human => serde_json::from_value::<StatusView>(answer)?.to_words(),
-        }))
-    })
+pub(in crate::cli) fn status(Arguments { view }: &Arguments) -> anyhow::Result<Exit> {
+    view.show("/api/v1/status", StatusView::to_words)
 }
 
 #[derive(Debug, Deserialize)]
@@ -53,7 +39,9 @@ struct StatusView {
     gateways: Vec<GatewayView>,
     complete: bool,
     listeners: Vec<String>,
+    certificates: Vec<CertificateView>,
     upstreams: Vec<UpstreamView>,
+    lists: Vec<ListView>,
     store: StoreView,
     last_minute: TrafficView,
     advice: Vec<AdviceView>,
@@ -90,6 +78,13 @@ struct TrafficView {
 }
 
 #[derive(Debug, Deserialize)]
+struct CertificateView {
+    names: Vec<String>,
+    expires: String,
+    ends_soon: bool,
+}
+
+#[derive(Debug, Deserialize)]
 struct UpstreamView {
     name: String,
     servers: Vec<ServerView>,
@@ -99,6 +94,17 @@ struct UpstreamView {
 struct ServerView {
     server: String,
     healthy: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct ListView {
+    list: String,
+    source: String,
+    up: bool,
+    entries: u64,
+    answered: Option<String>,
+    #[serde(default)]
+    reason: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -129,6 +135,9 @@ impl StatusView {
         }
         line("store", &self.store.to_words());
         line("listening on", &self.listeners.join(", "));
+        for certificate in &self.certificates {
+            line("certificate", &format!("{} until {}", certificate.names(), certificate.expires));
+        }
         let TrafficView { passed, denied } = self.last_minute;
         line("last minute", &format!("{} passed, {} denied", thousands(passed), thousands(denied)));
         for UpstreamView { name, servers } in &self.upstreams {
@@ -136,6 +145,9 @@ impl StatusView {
                 format!("{server} {}", if *healthy { "gets requests" } else { "IS NOT WELL" })
             });
             line("upstream", &format!("{name}: {}", servers.collect::<Vec<_>>().join(", ")));
+        }
+        for list in &self.lists {
+            line("list", &list.to_words());
         }
         for AdviceView { message, .. } in &self.advice {
             line("advice", message);
@@ -168,7 +180,7 @@ impl StatusView {
         let mut complaints = Vec::new();
         if !self.store.up {
             complaints.push("the store is away".to_owned());
-        } else if !self.complete {
+        } else if !self.complete && self.gateways.iter().all(|gateway| gateway.state != "missing") {
             complaints.push("other gateways are not known".to_owned());
         }
         if self.configuration.last_reload.as_ref().is_some_and(|reload| reload.reason.is_some()) {
@@ -181,11 +193,45 @@ impl StatusView {
                 complaints.push(format!("{unwell} of {} servers of {name} get no requests", servers.len()));
             }
         }
-        let gone = self.gateways.iter().filter(|gateway| gateway.state == "gone");
+        let away = self.lists.iter().filter(|list| !list.up);
+        complaints.extend(away.map(|list| output::plain(&format!("the source of the list {} is away", list.list))));
+        let ending = self.certificates.iter().filter(|certificate| certificate.ends_soon);
+        complaints.extend(ending.map(|certificate| {
+            output::plain(&format!("the certificate of {} is good until {}", certificate.names(), certificate.expires))
+        }));
+        let in_state = |state: &'static str| self.gateways.iter().filter(move |gateway| gateway.state == state);
         let advice = self.advice.len();
         complaints.extend((advice > 0).then(|| format!("advice: {advice}, see `portcullis advice`")));
-        complaints.extend(gone.map(|gateway| format!("{} has gone", output::plain(&gateway.id))));
+        let missing = in_state("missing").map(|gateway| format!("{} does not answer", output::plain(&gateway.id)));
+        complaints.extend(missing);
+        complaints.extend(in_state("gone").map(|gateway| format!("{} has gone", output::plain(&gateway.id))));
         complaints
+    }
+}
+
+impl CertificateView {
+    /// The first names, and how many more there are.
+    fn names(&self) -> String {
+        let (shown, more) = self.names.split_at(self.names.len().min(NAMES_SHOWN));
+        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+        format!("{}{more}", shown.join(", "))
+    }
+}
+
+const NAMES_SHOWN: usize = 3;
+
+impl ListView {
+    fn to_words(&self) -> String {
+        let Self { list, source, entries, .. } = self;
+        let state = match (self.up, &self.answered, &self.reason) {
+            (true, ..) => "answers".to_owned(),
+            (false, Some(answered), reason) => {
+                format!("AWAY since {answered}: {}", reason.as_deref().unwrap_or_default())
+            }
+            (false, None, Some(reason)) => format!("HAS NOT ANSWERED: {reason}"),
+            (false, None, None) => "is asked".to_owned(),
+        };
+        format!("{list}: {} decisions of {source}, which {state}", thousands(*entries))
     }
 }
 
@@ -229,24 +275,35 @@ mod tests {
         };
         let mut status = json!({
             "version": "1", "since": "then", "gateway": "one", "complete": true, "listeners": ["127.0.0.1:80"],
+            "certificates": [{"names": ["*.a.test", "a.test", "b.test", "c.test"], "expires": "then", "ends_soon": false}],
             "configuration": {"source": "portcullis.yaml", "loaded": "then", "last_reload": null},
             "gateways": [gateway("one", "up"), gateway("two", "ended")],
             "upstreams": [{"name": "app", "servers": [{"server": "10.0.0.1:80", "healthy": true}]}],
             "store": {"kind": "redis", "up": true, "on_failure": "local"}, "last_minute": {"passed": 9812, "denied": 3}, "advice": [],
+            "lists": [{"list": "community", "source": "http://127.0.0.1:8080", "up": true, "entries": 1200, "answered": "now"}],
         });
         let words =
             |status: &serde_json::Value| serde_json::from_value::<StatusView>(status.clone()).unwrap().to_words();
         let well = words(&status);
         assert!(well.starts_with("\u{1b}[32mall is well\u{1b}[0m\ngateway       one, "), "{well}");
+        assert!(well.contains("\ncertificate   *.a.test, a.test, b.test and 1 more until then\n"), "{well}");
         assert!(well.contains("\nlast minute   9,812 passed, 3 denied\n"), "{well}");
         status["store"] = json!({"kind": "redis", "up": false, "on_failure": "local", "away": [{"server": "a:1", "cause": "timeout"}]});
         status["upstreams"][0]["servers"][0]["healthy"] = json!(false);
+        status["gateways"][1]["state"] = json!("missing");
+        let silent = words(&status);
+        assert!(silent.contains("; two does not answer"), "{silent}");
         status["gateways"][1]["state"] = json!("gone");
+        status["certificates"][0] = json!({"names": ["a.test"], "expires": "soon", "ends_soon": true});
         status["configuration"]["last_reload"] = json!({"at": "now", "result": "failure", "reason": "1 mistake"});
         let unwell = words(&status);
-        assert!(unwell.starts_with(
-            "\u{1b}[31mthe store is away; the last reload failed; 1 of 1 servers of app get no requests; two has gone\u{1b}[0m\n"
-        ), "{unwell}");
+        assert!(
+            unwell.starts_with(
+                "\u{1b}[31mthe store is away; the last reload failed; 1 of 1 servers of app get no requests; \
+             the certificate of a.test is good until soon; two has gone\u{1b}[0m\n"
+            ),
+            "{unwell}"
+        );
         assert!(unwell.contains("redis, AWAY, a:1 (timeout); meanwhile: local"), "{unwell}");
     }
 }

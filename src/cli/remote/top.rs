@@ -3,13 +3,10 @@
 use std::collections::BTreeMap;
 
 use clap::ValueEnum;
-use http::Method;
 use serde::Deserialize;
 
-use super::gateway::RemoteArguments;
-use super::redraw::Screen;
+use super::redraw::ViewArguments;
 use super::selector_value::key_words;
-use crate::cli::arguments::Format;
 use crate::cli::exit::Exit;
 use crate::cli::output;
 use crate::cli::output::Table;
@@ -37,11 +34,8 @@ pub(in crate::cli) struct Arguments {
     /// What happened in so many minutes is counted
     #[arg(long, value_name = "MINUTES", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1440))]
     minutes: u16,
-    /// Draw it again every two seconds
-    #[arg(long)]
-    watch: bool,
     #[command(flatten)]
-    remote: RemoteArguments,
+    view: ViewArguments,
 }
 
 /// What the order goes by.
@@ -52,17 +46,7 @@ enum By {
 }
 
 pub(in crate::cli) fn top(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let target = arguments.target();
-    Screen::draw(arguments.watch, || {
-        let answer = match arguments.remote.gateway.ask(Method::GET, &target)? {
-            Ok(answer) => answer,
-            Err(exit) => return Ok(Err(exit)),
-        };
-        Ok(Ok(match arguments.remote.format {
-            Format::Json => serde_json::to_string_pretty(&answer)?,
-            Format::Human => arguments.words(&serde_json::from_value::<Vec<BusyKey>>(answer)?),
-        }))
-    })
+    arguments.view.show(&arguments.target(), |busiest: &Vec<BusyKey>| arguments.words(busiest))
 }
 
 #[derive(Debug, Deserialize)]

@@ -22,7 +22,8 @@ Examples:
   portcullis why 4bf92f3577b34da6a3ce929d0e0e4736
   portcullis why 4bf92f3577b34da6a3ce929d0e0e4736 --format json | jq -r .sentence
 
-The id stands on the page of a denial, in `request_id` of its problem document, in X-Request-ID of every answer and in the log.
+The id stands on the page of a denial, in `request_id` of its problem document, in X-Request-ID of every answer and in
+the log.
 Known are the newest 10,000 requests at least that were denied, delayed, challenged or banned.
 
 Exit codes: 0 done, 1 no such request was denied or held, 2 usage, 3 the gateway could not be reached.")]

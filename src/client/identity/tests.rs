@@ -92,6 +92,33 @@ fn the_walk_is_bounded() {
     check(XFF, "10.0.0.1", &[&format!("1.2.3.4, {line}")], "10.9.9.9");
 }
 
+#[track_caller]
+fn check_shown(source: Option<&str>, lines: &[&str], expected: Option<&str>) {
+    let fields = lines.iter().map(|line| (Name::of(XFF), line)).collect();
+    let source = source.map(|source| source.parse().expect("an address"));
+    let asker = "127.0.0.1".parse().expect("an address");
+    let client = proxies(XFF).identify_shown(asker, source, &fields).map(|identity| identity.client.address());
+    assert_eq!(client.map(|client| client.to_string()).as_deref(), expected, "{source:?} {lines:?}");
+}
+
+#[test]
+fn the_peer_that_an_asker_names_is_the_client_unless_it_is_a_proxy() {
+    check_shown(Some("127.0.0.9"), &["9.9.9.9,127.0.0.9"], Some("127.0.0.9"));
+    check_shown(Some("198.51.100.7"), &[], Some("198.51.100.7"));
+    check_shown(Some("10.0.0.1"), &["9.9.9.9, 198.51.100.7,10.0.0.1"], Some("198.51.100.7"));
+    check_shown(Some("10.0.0.1"), &[], Some("10.0.0.1"));
+    check_shown(Some("127.0.0.1"), &["9.9.9.9, 198.51.100.7,127.0.0.1"], Some("198.51.100.7"));
+    check_shown(Some("::ffff:198.51.100.7"), &["9.9.9.9"], Some("198.51.100.7"));
+}
+
+#[test]
+fn an_asker_that_names_no_peer_has_written_the_last_entry() {
+    check_shown(None, &["9.9.9.9,127.0.0.9"], Some("127.0.0.9"));
+    check_shown(None, &["9.9.9.9", "198.51.100.7, 10.0.0.1"], Some("198.51.100.7"));
+    check_shown(None, &["9.9.9.9, unknown"], None);
+    check_shown(None, &[], None);
+}
+
 proptest! {
     #[test]
     fn any_header_yields_a_client(line in proptest::collection::vec(any::<u8>(), 0..200), forwarded in any::<bool>()) {

@@ -12,9 +12,9 @@ use crate::record::audit::RedisStream;
 impl Compiler {
     pub(super) fn audit(&mut self, document: &Document) -> AuditSettings {
         let Some(raw) = document.audit.get() else { return AuditSettings::default() };
-        if raw.file.is_absent() && raw.redis_stream.is_absent() && raw.sqlite.is_absent() {
+        if raw.file.is_absent() && raw.redis_stream.is_absent() && raw.sqlite.is_absent() && raw.crowdsec.is_absent() {
             let help = "add one: `file: audit.jsonl`, or remove `audit`";
-            self.mistakes.report(raw.at, "`audit` has neither `file`, `redis_stream` nor `sqlite`", help);
+            self.mistakes.report(raw.at, "`audit` has neither `file`, `redis_stream`, `sqlite` nor `crowdsec`", help);
         }
         let file = raw.file.get().and_then(|text| self.output_of_lines(text));
         let sqlite = raw.sqlite.get().and_then(|text| self.output(text));
@@ -22,7 +22,12 @@ impl Compiler {
             let message = "`file` and `sqlite` are the same file";
             self.mistakes.report(text.at, message, "give one of the two another path");
         }
-        AuditSettings { file, redis_stream: raw.redis_stream.get().and_then(|raw| self.redis_stream(raw)), sqlite }
+        AuditSettings {
+            file,
+            redis_stream: raw.redis_stream.get().and_then(|raw| self.redis_stream(raw)),
+            sqlite,
+            crowdsec: raw.crowdsec.get().and_then(|raw| self.machine(raw)),
+        }
     }
 
     fn redis_stream(&mut self, raw: &raw::record::RedisStream) -> Option<RedisStream> {

@@ -4,12 +4,14 @@ use ipnet::IpNet;
 
 use super::compiler::Compiler;
 use crate::client::ForwardingHeader;
+use crate::client::Networks;
 use crate::client::Prefix;
 use crate::client::TrustedProxies;
 use crate::config::raw::Document;
 use crate::config::raw::Field;
 use crate::config::raw::Spanned;
 use crate::config::raw::Text;
+use crate::config::raw::forms::OneOrList;
 
 impl Compiler {
     /// The trusted proxies. Also sets the address prefix of one client.
@@ -21,10 +23,8 @@ impl Compiler {
         let header = client.header.get().and_then(|name| self.forwarding_header(name));
         let mut networks = Vec::new();
         if let Some(proxies) = client.trusted_proxies.get() {
-            for network in &proxies.items {
-                self.refuse_everyone(network);
-                networks.push(network.value);
-            }
+            self.refuse_everyone(proxies, "trusts everyone: any client could write any address into the header");
+            networks.extend(proxies.items.iter().map(|network| network.value));
             if proxies.items.is_empty() && !client.header.is_absent() {
                 self.unused_header(client.header.key());
             }
@@ -74,14 +74,17 @@ impl Compiler {
         }
     }
 
-    /// A gateway that trusts every peer lets every client choose its address.
-    fn refuse_everyone(&mut self, network: &Spanned<IpNet>) {
-        if network.value.prefix_len() == 0 {
-            self.mistakes.report(
-                network.at,
-                format!("`{}` trusts everyone: any client could write any address into the header", network.value),
-                "name only the networks of your proxies, such as `10.0.0.0/8`",
-            );
+    /// Refuses networks of proxies that hold everyone, one alone or all together: such clients choose their address.
+    /// `harm` says what that does.
+    pub(super) fn refuse_everyone(&mut self, networks: &OneOrList<Spanned<IpNet>>, harm: &str) {
+        let help = "name only the networks of your proxies, such as `10.0.0.0/8`";
+        let alone: Vec<_> = networks.items.iter().filter(|network| network.value.prefix_len() == 0).collect();
+        for network in &alone {
+            self.mistakes.report(network.at, format!("`{}` {harm}", network.value), help);
+        }
+        let together = Networks::new(networks.items.iter().map(|network| network.value)).whole_family();
+        if let (true, Some(family)) = (alone.is_empty(), together) {
+            self.mistakes.report(networks.at, format!("these networks together are `{family}`, which {harm}"), help);
         }
     }
 

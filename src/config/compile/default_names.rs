@@ -9,15 +9,18 @@ use crate::config::raw::Text;
 use crate::config::raw::forms::MapOf;
 use crate::config::raw::route::Match;
 use crate::config::raw::route::Route;
+use crate::record::NO_ROUTE;
+use crate::record::NO_ROUTE_LABEL;
 
 /// The names of routes, given and default.
 #[derive(Debug)]
 pub(super) struct RouteNames(HashSet<String>);
 
 impl RouteNames {
-    /// Reserves every name in the configuration, so that no default name collides with one.
+    /// Reserves every name in the configuration, so that no default name collides with one, and those of no route.
     pub(super) fn reserving(routes: &[Route]) -> Self {
-        Self(routes.iter().filter_map(|route| route.name.get()).map(|name| name.value.clone()).collect())
+        let given = routes.iter().filter_map(|route| route.name.get()).map(|name| name.value.clone());
+        Self(given.chain([NO_ROUTE, NO_ROUTE_LABEL].map(str::to_owned)).collect())
     }
 
     /// The text of a match, with a number if that is taken.
@@ -41,6 +44,9 @@ fn match_text(matched: &Match) -> String {
         Match::Long(conditions) => conditions,
     };
     let text = |field: &Field<Text>| field.get().map(|text| text.value.clone());
+    if let Some(domain) = text(&conditions.domain) {
+        return format!("domain {domain}");
+    }
     let mut title = conditions.methods.get().map(|methods| joined(&methods.items) + " ").unwrap_or_default();
     title += &text(&conditions.host).unwrap_or_default();
     let path = text(&conditions.path).or_else(|| text(&conditions.path_regex).map(|regex| format!("~{regex}")));

@@ -12,7 +12,6 @@ use crate::config::diagnostic::Diagnostic;
 use crate::config::mistakes::Mistakes;
 use crate::config::raw::Document;
 use crate::config::settings::Settings;
-use crate::config::settings::Warnings;
 use crate::config::shown::ShownConfig;
 use crate::config::yaml::Node;
 use crate::decision::Policy;
@@ -52,7 +51,7 @@ impl Compiler {
         let listen = self.listeners(document, listen, &clients);
         let mut upstreams = Upstreams::default();
         self.declare_upstreams(document, &mut upstreams);
-        let upstream = self.default_upstream(document, &mut upstreams);
+        let upstream = self.default_upstream(document, &listen, &mut upstreams);
         let lists = self.lists(document);
         let access = self.access(document, &lists);
         let deny_response = self.response(&document.deny_response).unwrap_or_default();
@@ -68,12 +67,14 @@ impl Compiler {
         };
         let routes = self.routes(document, context);
         self.warn(document, &routes);
+        let (lists, followed) = lists.compiled();
         let policy = Policy {
-            lists: lists.compiled(),
+            lists,
             access,
+            client_prefix: self.prefix,
             limits: limits.compiled(),
             everywhere,
-            routes: RouteTable { routes },
+            routes: RouteTable::new(routes),
             upstream: upstream.unwrap_or(UpstreamId(0)),
             deny_response,
             channels: channels.names(),
@@ -88,6 +89,7 @@ impl Compiler {
             upstreams: upstreams.compiled(heads),
             policy,
             notify: channels.compiled(),
+            followed,
             audit: self.audit(document),
             log: Self::log(document),
             requests: self.requests(document, &connections),
@@ -95,7 +97,7 @@ impl Compiler {
             connections,
             files: std::mem::take(&mut self.files),
             outputs: std::mem::take(&mut self.outputs),
-            warnings: Warnings::new(self.mistakes.take_warnings(), self.mistakes.texts()),
+            warnings: self.mistakes.take_warnings(),
             shown: ShownConfig::of(root),
         }
     }

@@ -42,8 +42,20 @@ impl Compiler {
     /// A selector on a route whose path has these captures.
     pub(super) fn captured_part(&mut self, raw: &raw::limit::KeyPart, captures: Captures<'_>) -> Option<KeyPart> {
         let part = self.key_part(raw)?;
-        if let Selector::Capture(name) = &part.selector {
-            self.check_capture(&raw.selector, name, captures);
+        match (&part.selector, captures) {
+            (Selector::Descriptor(_), Captures::Domain) => {}
+            (selector @ Selector::Descriptor(_), _) => self.mistakes.report(
+                raw.selector.at,
+                format!("`{selector}` is an entry of a descriptor, and requests have none"),
+                "move the limit to a route with `match: {domain: NAME}`",
+            ),
+            (selector, Captures::Domain) => self.mistakes.report(
+                raw.selector.at,
+                format!("`{selector}` is a part of a request, and a domain has descriptors instead"),
+                "name an entry that the proxy sends, such as `descriptor.remote_address`",
+            ),
+            (Selector::Capture(name), _) => self.check_capture(&raw.selector, name, captures),
+            _ => {}
         }
         Some(part)
     }
@@ -99,6 +111,9 @@ impl Compiler {
         };
         let help = match &error {
             InvalidSelector::Unknown(written) => selector_advice(written),
+            InvalidSelector::Nameless(kind) if kind == "descriptor" => {
+                "name it: `descriptor.remote_address`".to_owned()
+            }
             InvalidSelector::Nameless(kind) if kind == "header" => "name it: `header.x-api-key`".to_owned(),
             InvalidSelector::Nameless(kind) => format!("name it: `{kind}.username`"),
             InvalidSelector::HeaderName(_) => {
@@ -136,7 +151,7 @@ impl Compiler {
                 };
                 self.mistakes.report(text.at, format!("the route's path has no capture `{name}`"), help);
             }
-            Captures::Named(_) | Captures::Unknown => {}
+            Captures::Named(_) | Captures::Domain | Captures::Unknown => {}
         }
     }
 }

@@ -85,7 +85,10 @@ impl Compiler {
         let mut ids = Vec::with_capacity(raw.len());
         for (index, raw_limit) in raw.iter().enumerate() {
             let name = match raw_limit.name.get() {
-                Some(text) => self.name(text),
+                Some(text) => {
+                    self.refuse_rate_name(text);
+                    self.name(text)
+                }
                 None => Some(limits.default_name(context.owner, index + 1)),
             };
             // Both are checked before either ends this limit, so that every mistake is found.
@@ -135,14 +138,21 @@ impl Compiler {
     fn limit(&mut self, raw: &raw::limit::Limit, context: LimitContext<'_>) -> Option<Limit> {
         let key = self.key(raw, context);
         let distinct = raw.distinct.get().and_then(|distinct| self.limit_part(distinct, context));
-        let (unless, unless_known) = self.unless(&raw.unless, context.lists, context.availability);
+        let descriptors = self.descriptor_filter(raw, context);
+        let (unless, unless_known) = if context.is_of_domain() {
+            (Vec::new(), false)
+        } else {
+            self.unless(&raw.unless, context.lists, context.availability)
+        };
         let then = self.then(raw, context.channels);
         let count = count(raw);
         let reset_on = raw.reset_on.get().map(|answer| match answer.value {
             raw::limit::ResetOutcome::Success => Outcome::Success,
             raw::limit::ResetOutcome::Failure => Outcome::Failure,
         });
-        self.check_answers(raw, count, reset_on, context.availability);
+        if !context.is_of_domain() {
+            self.check_answers(raw, count, reset_on, context.availability);
+        }
         let rule = self.rule(raw);
         let key = key?;
         if let (Some(part), Some(raw)) = (&distinct, raw.distinct.get())
@@ -163,6 +173,7 @@ impl Compiler {
             rule: rule?,
             count,
             distinct,
+            descriptors,
             reset_on,
             then,
             shadow: raw.shadow.get().is_some_and(|shadow| shadow.value),
@@ -228,6 +239,10 @@ fn difference(one: &Limit, other: &Limit) -> &'static str {
             (Rule::Concurrent(slots), Rule::Concurrent(others)) if slots != others => "concurrent",
             (Rule::Distinct(rates), Rule::Distinct(others)) if rates != others => "rate",
             _ if one.distinct != other.distinct => "distinct",
+            _ if one.descriptors.values != other.descriptors.values => "descriptor",
+            _ if one.descriptors.except != other.descriptors.except => "except",
+            _ if one.descriptors.entries != other.descriptors.entries => "entries",
+            _ if one.descriptors.replaces != other.descriptors.replaces => "replaces",
             _ if one.count != other.count => "count",
             _ if one.reset_on != other.reset_on => "reset_on",
             _ if one.missing != other.missing => "missing",

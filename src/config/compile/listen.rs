@@ -4,10 +4,12 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use super::compiler::Compiler;
+use crate::client::Networks;
 use crate::client::TrustedProxies;
 use crate::config::raw::Document;
 use crate::config::raw::Spanned;
 use crate::config::raw::server::Listen;
+use crate::config::raw::server::Listener;
 use crate::config::source::SourceRange;
 use crate::listen::ListenerConfig;
 use crate::listen::ListenerSettings;
@@ -18,6 +20,8 @@ pub(super) struct ListenEntry {
     pub(super) address: Spanned<SocketAddr>,
     /// The place that requires a PROXY header.
     proxy_protocol: Option<SourceRange>,
+    /// The proxies that may ask for decisions here; `None`: requests are forwarded.
+    askers: Option<Networks>,
     tls: Option<tls::Settings>,
 }
 
@@ -35,12 +39,13 @@ impl Compiler {
         let mut described: Vec<ListenEntry> = Vec::new();
         let mut seen: HashMap<SocketAddr, u32> = HashMap::new();
         for entry in &entries.items {
-            let (address, proxy_protocol, tls) = match entry {
-                Listen::Address(address) => (address, None, None),
+            let (address, proxy_protocol, askers, tls) = match entry {
+                Listen::Address(address) => (address, None, None, None),
                 Listen::Listener(listener) => {
                     let tls = listener.tls.get().and_then(|tls| self.listener_tls(tls));
+                    let askers = self.askers(listener);
                     let Some(address) = listener.address.get() else { continue };
-                    (address, listener.proxy_protocol.get().filter(|required| required.value), tls)
+                    (address, listener.proxy_protocol.get().filter(|required| required.value), askers, tls)
                 }
             };
             // Port 0 stands for a different free port each time.
@@ -55,9 +60,42 @@ impl Compiler {
                 continue;
             }
             let address = address.clone();
-            described.push(ListenEntry { address, proxy_protocol: proxy_protocol.map(|required| required.at), tls });
+            let proxy_protocol = proxy_protocol.map(|required| required.at);
+            described.push(ListenEntry { address, proxy_protocol, askers, tls });
         }
         described
+    }
+
+    /// The proxies that may ask for decisions at a listener; `None`: it forwards requests.
+    fn askers(&mut self, listener: &Listener) -> Option<Networks> {
+        let Listener { serves, from, proxy_protocol, .. } = listener;
+        if serves.get().is_none() {
+            if let (true, Some(at)) = (serves.is_absent(), from.key()) {
+                self.mistakes.report(
+                    at,
+                    "`from` is never read, because this listener forwards requests",
+                    "add `serves: decisions` for proxies that ask, or remove `from`",
+                );
+            }
+            return None;
+        }
+        if let Some(required) = proxy_protocol.get().filter(|required| required.value) {
+            self.mistakes.report(
+                required.at,
+                "a listener with `serves: decisions` takes no PROXY header: the proxies that ask connect themselves",
+                "remove `proxy_protocol`; the proxy that asks names its client in `X-Forwarded-For`",
+            );
+        }
+        let Some(networks) = from.get() else { return Some(Networks::loopback()) };
+        self.refuse_everyone(networks, "lets everyone ask: any client could describe any request from any address");
+        if networks.items.is_empty() && self.mistakes.is_empty() {
+            self.mistakes.report(
+                networks.at,
+                "`from` is empty, so that no proxy could ask",
+                "name the networks of your proxies, such as `10.0.0.0/8`, or remove `from` for those on this machine",
+            );
+        }
+        Some(Networks::new(networks.items.iter().map(|network| network.value)))
     }
 
     /// The settings of each listener.
@@ -68,7 +106,7 @@ impl Compiler {
         proxies: &TrustedProxies,
     ) -> Vec<ListenerConfig> {
         let has_no_trusted_proxies = has_no_trusted_proxies(document);
-        let listeners = described.into_iter().map(|ListenEntry { address, proxy_protocol, tls }| {
+        let listeners = described.into_iter().map(|ListenEntry { address, proxy_protocol, askers, tls }| {
             if let Some(at) = proxy_protocol.filter(|_| has_no_trusted_proxies) {
                 self.mistakes.report(
                     at,
@@ -76,7 +114,7 @@ impl Compiler {
                     "add `client_ip:` with `trusted_proxies:`, the networks of your load balancers, or write `false`",
                 );
             }
-            let settings = ListenerSettings { proxy_protocol: proxy_protocol.map(|_| proxies.clone()), tls };
+            let settings = ListenerSettings { proxy_protocol: proxy_protocol.map(|_| proxies.clone()), askers, tls };
             ListenerConfig { address: address.value, settings }
         });
         listeners.collect()

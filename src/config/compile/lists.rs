@@ -9,6 +9,7 @@ use ipnet::IpNet;
 use super::availability::Availability;
 use super::compiler::Compiler;
 use super::files::NamedFile;
+use crate::client::Reputation;
 use crate::config::Diagnostic;
 use crate::config::raw;
 use crate::config::raw::Document;
@@ -16,6 +17,7 @@ use crate::config::raw::Field;
 use crate::config::raw::InvalidValue;
 use crate::config::raw::Text;
 use crate::config::raw::forms::OneOrList;
+use crate::crowdsec::ListSource;
 use crate::decision::policy::Access;
 use crate::decision::policy::PolicyList;
 use crate::key::KeyPart;
@@ -32,19 +34,23 @@ use crate::spelling::nearest;
 pub(super) struct Lists {
     by_name: HashMap<String, ListId>,
     /// By `ListId`. Lists with mistakes are here too, so that references to them are not reported as well.
-    lists: Vec<PolicyList>,
+    compiled: Vec<PolicyList>,
+    /// By the number in `Members::Followed`. Lists with mistakes are left out.
+    sources: Vec<ListSource>,
 }
 
 impl Lists {
-    pub(super) fn compiled(self) -> Vec<PolicyList> {
-        self.lists
+    pub(super) fn compiled(self) -> (Vec<PolicyList>, Vec<ListSource>) {
+        (self.compiled, self.sources)
     }
 }
 
 /// When a list is looked up. Not every selector has a value by then.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum ListUse {
-    /// `access` and `match.client`: before the route is known and the body read.
+    /// `access.allow`: before the route is known and the body read.
+    Allow,
+    /// `access.deny` and `match.client`: as early.
     BeforeRoute,
     /// `only`: before the body is read.
     BeforeBody,
@@ -61,7 +67,7 @@ impl Compiler {
                 self.mistakes.report(name.at, format!("a list cannot be called `{KNOWN_CLIENT}`"), help);
             }
             let checked = self.name(name);
-            let Ok(id) = u16::try_from(lists.lists.len()) else {
+            let Ok(id) = u16::try_from(lists.compiled.len()) else {
                 self.mistakes.report(
                     name.at,
                     format!("there are more than {} lists", u16::MAX),
@@ -69,9 +75,9 @@ impl Compiler {
                 );
                 break;
             };
-            let compiled = self.list(name, checked.unwrap_or_else(|| Arc::from("")), list);
+            let compiled = self.list(name, checked.unwrap_or_else(|| Arc::from("")), list, &mut lists.sources);
             lists.by_name.insert(name.value.clone(), ListId(id));
-            lists.lists.push(compiled);
+            lists.compiled.push(compiled);
         }
         lists
     }
@@ -79,7 +85,7 @@ impl Compiler {
     pub(super) fn access(&mut self, document: &Document, lists: &Lists) -> Access {
         let Some(access) = document.access.get() else { return Access::default() };
         Access {
-            allow: self.references(&access.allow, lists, ListUse::BeforeRoute).unwrap_or_default(),
+            allow: self.references(&access.allow, lists, ListUse::Allow).unwrap_or_default(),
             deny: self.references(&access.deny, lists, ListUse::BeforeRoute).unwrap_or_default(),
         }
     }
@@ -131,8 +137,19 @@ impl Compiler {
             self.unknown_name(name, "list", "lists", &known);
             return None;
         };
-        if let Some(part) = &lists.lists[usize::from(id.0)].of {
+        let list = &lists.compiled[usize::from(id.0)];
+        if let Some(part) = &list.of {
             self.check_use(name, &part.selector, place);
+        }
+        let frees = matches!(place, ListUse::Allow | ListUse::BeforeBody | ListUse::Unless);
+        if frees && matches!(list.list.members, Members::Followed(_)) {
+            let message =
+                format!("the list `{}` has the addresses that CrowdSec bans, and this lets them in", name.value);
+            self.mistakes.report(
+                name.at,
+                message,
+                "write such a list under `access.deny`, or under `client` of a `match`",
+            );
         }
         Some(*id)
     }
@@ -143,8 +160,8 @@ impl Compiler {
         let reason = match place {
             ListUse::Unless => return,
             _ if selector.needs_body() => "is decided before the body is read",
-            ListUse::BeforeRoute if known_later => "is decided before the route is known",
-            ListUse::BeforeRoute | ListUse::BeforeBody => return,
+            ListUse::Allow | ListUse::BeforeRoute if known_later => "is decided before the route is known",
+            ListUse::Allow | ListUse::BeforeRoute | ListUse::BeforeBody => return,
         };
         self.mistakes.report(
             name.at,
@@ -153,18 +170,32 @@ impl Compiler {
         );
     }
 
-    fn list(&mut self, name: &Text, checked: Arc<str>, list: &raw::list::List) -> PolicyList {
+    fn list(
+        &mut self,
+        name: &Text,
+        checked: Arc<str>,
+        list: &raw::list::List,
+        sources: &mut Vec<ListSource>,
+    ) -> PolicyList {
+        if list.crowdsec.key().is_some() {
+            let members = self.followed(name, &checked, list, sources);
+            return PolicyList { list: List { name: checked, members }, of: None };
+        }
         let of = list.of.get().and_then(|part| self.key_part(part));
         if let (Some(KeyPart { selector: Selector::Device, .. }), Some(raw)) = (&of, list.of.get()) {
             let help = "name a value that clients send, such as `header.x-api-key`";
             self.mistakes.report(raw.selector.at, "a list cannot contain devices: their ids are never shown", help);
+        }
+        if let (Some(KeyPart { selector: Selector::Descriptor(_), .. }), Some(raw)) = (&of, list.of.get()) {
+            let help = "name the values at the limit: `descriptor: {user: gold*}`, or `except: {user: [root]}`";
+            self.mistakes.report(raw.selector.at, "a list cannot contain values of descriptors", help);
         }
         // A list contains client addresses by default.
         let of = of.filter(|part| !matches!(part.selector, Selector::ClientIp(_)));
         if list.addresses.is_absent() && list.file.is_absent() {
             let (message, help) = match &of {
                 None => (
-                    "has neither `addresses` nor `file`",
+                    "has neither `addresses`, `file` nor `crowdsec`",
                     "add `addresses: [198.51.100.0/24]`, or `file:` with one entry a line",
                 ),
                 Some(_) => ("has no `file`", "add `file:` with one value a line"),
@@ -189,6 +220,30 @@ impl Compiler {
             }
         };
         PolicyList { list: List { name: checked, members }, of }
+    }
+
+    /// A list that follows a `CrowdSec` engine has no members of its own.
+    fn followed(
+        &mut self,
+        name: &Text,
+        checked: &Arc<str>,
+        list: &raw::list::List,
+        sources: &mut Vec<ListSource>,
+    ) -> Members {
+        for (key, at) in [("addresses", list.addresses.key()), ("file", list.file.key()), ("of", list.of.key())] {
+            if let Some(at) = at {
+                let message = format!("a list that follows CrowdSec has no `{key}`");
+                self.mistakes.report(at, message, "move it to a list of its own: rules may name several");
+            }
+        }
+        let number = sources.len();
+        if number == Reputation::MOST_LISTS {
+            let message = format!("there are more than {} lists that follow CrowdSec", Reputation::MOST_LISTS);
+            self.mistakes.report(name.at, message, "a configuration holds no more");
+        } else if let Some(raw) = list.crowdsec.get() {
+            sources.extend(self.list_source(checked, raw));
+        }
+        Members::Followed(u8::try_from(number).unwrap_or(u8::MAX))
     }
 
     fn networks(&mut self, list: &raw::list::List) -> Vec<IpNet> {

@@ -6,6 +6,8 @@ use super::compiler::Compiler;
 use crate::config::raw::InvalidValue;
 use crate::config::raw::Text;
 use crate::glob::Glob;
+use crate::record::NO_ROUTE;
+use crate::record::NO_ROUTE_LABEL;
 use crate::spelling::listed;
 use crate::spelling::nearest;
 
@@ -43,6 +45,32 @@ impl Compiler {
             "names are part of headers and metrics: use letters, digits, `-`, `_` and `.`",
         );
         None
+    }
+
+    /// Reports the name of a route under which requests on no route are counted.
+    pub(super) fn refuse_no_route(&mut self, name: &Text) {
+        let place = match name.value.as_str() {
+            NO_ROUTE => "in the history,",
+            NO_ROUTE_LABEL => "in metrics,",
+            _ => return,
+        };
+        let message = format!("a route cannot be called `{}`", name.value);
+        self.mistakes.report(
+            name.at,
+            message,
+            format!("{place} requests on no route are counted under that name: rename the route"),
+        );
+    }
+
+    /// Reports the name of a limit that `RateLimit` headers give to a further rate of another limit.
+    pub(super) fn refuse_rate_name(&mut self, name: &Text) {
+        let Some((limit, rate)) = name.value.rsplit_once('/') else { return };
+        if !rate.is_empty() && rate.bytes().all(|digit| digit.is_ascii_digit()) {
+            let message = format!("a limit cannot be called `{}`", name.value);
+            let help =
+                format!("in `RateLimit` headers that is a further rate of `{limit}`: end the name with a letter");
+            self.mistakes.report(name.at, message, help);
+        }
     }
 
     /// Reports a reference to a name that is not defined.

@@ -39,6 +39,7 @@ impl Compiler {
             return Vec::new();
         }
         self.refuse_repeated_names(&raw.items);
+        self.refuse_repeated_domains(&raw.items);
         let mut route_names = RouteNames::reserving(&raw.items);
         raw.items.iter().map(|route| self.route(route, &mut route_names, &mut shared)).collect()
     }
@@ -50,11 +51,14 @@ impl Compiler {
         };
         let mistakes_before = self.mistakes.len();
         let matched = raw.r#match.get();
-        let condition = matched.map(|matched| self.condition(matched, case, shared.lists)).unwrap_or_default();
+        let domain = self.domain(raw);
+        let of_requests = matched.filter(|_| domain.is_none());
+        let condition = of_requests.map(|matched| self.condition(matched, case, shared.lists)).unwrap_or_default();
         let condition_is_known = matched.is_some() && self.mistakes.len() == mistakes_before;
 
         // Without a name the limits are named after the match, with letters and digits alone.
         let (name, owner) = if let Some(name) = raw.name.get() {
+            self.refuse_no_route(name);
             let name = self.name(name).unwrap_or_else(|| Arc::from(""));
             (Arc::clone(&name), name.to_string())
         } else {
@@ -63,15 +67,27 @@ impl Compiler {
             (title, slug)
         };
 
+        if domain.is_some() {
+            self.warn_of_unseen_answers(raw, &name);
+        }
+
         let names: Vec<String> = condition.capture_names().map(str::to_owned).collect();
-        let captures = if condition_is_known { Captures::Named(&names) } else { Captures::Unknown };
+        let captures = match () {
+            () if domain.is_some() => Captures::Domain,
+            () if condition_is_known => Captures::Named(&names),
+            () => Captures::Unknown,
+        };
         let limits = raw.limits.get().map(|limits| &limits.items[..]).unwrap_or_default();
         let outcome = self.outcome(&raw.outcome);
         let availability = Availability::of(raw);
-        let known_clients = self.known_clients(&raw.known_clients, captures, availability);
+        let known_clients = match &domain {
+            None => self.known_clients(&raw.known_clients, captures, availability),
+            Some(_) => None,
+        };
         let limit_context =
             LimitContext { owner: &owner, captures, availability, lists: shared.lists, channels: shared.channels };
         let limits = self.limits(limits, limit_context, shared.limits);
+        self.check_replaced(raw);
 
         if let Some(empty) = raw.only.get().filter(|only| only.items.is_empty()) {
             let help = "name a list, or remove `only`";
@@ -81,12 +97,14 @@ impl Compiler {
         Route {
             name,
             condition,
+            domain,
             upstream: own.or(shared.default).unwrap_or(UpstreamId(0)),
             only: self.references(&raw.only, shared.lists, ListUse::BeforeBody),
             limits,
             outcome,
             known_clients,
             deny_response: self.response(&raw.deny_response).map(Box::new),
+            denied: self.denied_descriptors(raw),
         }
     }
 

@@ -14,6 +14,7 @@ use crate::config::raw;
 use crate::config::raw::Document;
 use crate::config::raw::Field;
 use crate::config::raw::Text;
+use crate::listen::ListenerConfig;
 use crate::route::UpstreamId;
 use crate::spelling::listed;
 use crate::spelling::nearest;
@@ -71,8 +72,13 @@ impl Compiler {
         }
     }
 
-    /// The upstream of requests that match no route.
-    pub(super) fn default_upstream(&mut self, document: &Document, upstreams: &mut Upstreams) -> Option<UpstreamId> {
+    /// The upstream of requests that match no route. None is needed where no listener forwards requests.
+    pub(super) fn default_upstream(
+        &mut self,
+        document: &Document,
+        listeners: &[ListenerConfig],
+        upstreams: &mut Upstreams,
+    ) -> Option<UpstreamId> {
         if let Some(text) = document.upstream.get() {
             return self.upstream(text, upstreams);
         }
@@ -80,8 +86,10 @@ impl Compiler {
             return None;
         }
         let names: Vec<&str> = upstreams.by_name.keys().map(String::as_str).collect();
+        let forwards = listeners.is_empty() || listeners.iter().any(|listener| listener.settings.askers.is_none());
         let (message, help) = match names[..] {
             [_] => return Some(UpstreamId(0)),
+            _ if !forwards => return None,
             [] => ("`upstream` is missing", "write where requests go: `upstream: http://127.0.0.1:8000`".to_owned()),
             _ => (
                 "`upstream` is missing, and there are several `upstreams`",

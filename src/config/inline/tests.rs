@@ -31,7 +31,7 @@ fn check(limits: &[&str], expected: &[(&str, &[u16])]) {
     let found: Vec<(String, Vec<u16>)> = settings
         .policy
         .routes
-        .routes
+        .all()
         .iter()
         .map(|route| (route.name.to_string(), route.limits.iter().map(number).collect()))
         .collect();
@@ -76,7 +76,7 @@ fn a_limit_on_everything_needs_no_route() {
     let settings = inline(&flags(&["/* [] 100/second"])).expect("good flags");
     assert_eq!(settings.policy.everywhere, [LimitId(0)]);
     assert!(settings.policy.limits[0].key.parts.is_empty());
-    assert!(settings.policy.routes.routes.is_empty());
+    assert!(settings.policy.routes.all().is_empty());
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use serde_json::json;
 
+use super::forms::MapOf;
 use super::forms::OneOrList;
 use super::invalid_value::InvalidValue;
 use super::scalar::ScalarValue;
@@ -53,6 +54,15 @@ section! {
         count: Spanned<Count>,
         /// The outcome that resets this key's counters: `success` or `failure`.
         reset_on: Spanned<ResetOutcome>,
+        /// In a domain: entries of a descriptor and globs for their values. The limit meets only descriptors with these.
+        descriptor: MapOf<Text>,
+        /// In a domain: entries of a descriptor and one or several globs. The limit does not meet descriptors with these.
+        except: MapOf<OneOrList<Text>>,
+        /// In a domain: whether a descriptor may have entries beside those of `key` and `descriptor`: `at_least` these
+        /// (default), or `exact`.
+        entries: Spanned<EntrySet>,
+        /// In a domain: names of limits that do not apply to a call in which this limit is met.
+        replaces: OneOrList<Text>,
         /// What to do with a request that lacks a part of the key: `count` it under the empty value (default), `skip`
         /// this limit, or `deny` the request.
         missing: Spanned<Missing>,
@@ -126,6 +136,14 @@ words! {
         "count" => Count,
         "skip" => Skip,
         "deny" => Deny,
+    }
+}
+
+words! {
+    /// Whether a descriptor may have entries that a limit does not name.
+    EntrySet {
+        "at_least" => AtLeast,
+        "exact" => Exact,
     }
 }
 

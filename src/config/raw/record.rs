@@ -29,9 +29,27 @@ section! {
         redis_stream: RedisStream,
         /// A file for an `SQLite` database with one table, `audit`.
         sqlite: Text,
+        /// A `CrowdSec` engine to which bans of addresses are reported.
+        crowdsec: AlertedLapi,
     }
-    later {
-        "crowdsec" => "remove it, and read the bans from `file`",
+}
+
+section! {
+    /// A `CrowdSec` engine that is told of bans of addresses: those that begin at this gateway, and those that are lifted.
+    AlertedLapi {
+        /// The URL of its Local API.
+        url: Text,
+        /// The name of a machine.
+        login: Text,
+        /// A file with the password of the machine, one line. `cscli machines add` sets it.
+        password_file: Text,
+        /// A PEM file with the certificates of the authorities that the API is verified by. Default: the system's.
+        ca: Text,
+    }
+    required {
+        url => "write where the Local API listens: `url: http://127.0.0.1:8080`",
+        login => "make a machine with `cscli machines add portcullis --auto`, and write its name: `login: portcullis`",
+        password_file => "write the password of the machine into a file, and name it: `password_file: crowdsec.pw`",
     }
 }
 

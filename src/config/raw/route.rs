@@ -8,6 +8,7 @@ use serde_json::json;
 use super::forms::ListOf;
 use super::forms::MapOf;
 use super::forms::OneOrList;
+use super::limit::EntrySet;
 use super::limit::Limit;
 use super::outcome::KnownClients;
 use super::outcome::Outcome;
@@ -41,9 +42,26 @@ section! {
         limits: ListOf<Limit>,
         /// The response to a request that is denied on this route.
         deny_response: DenyResponse,
+        /// In a domain: descriptors that are denied whatever was counted.
+        deny: ListOf<DeniedDescriptor>,
     }
     required {
         r#match => "write which requests it is for: `match: POST /login`, or `match: /*` for all",
+    }
+}
+
+section! {
+    /// Descriptors that a domain denies.
+    DeniedDescriptor {
+        /// Entries of a descriptor and globs for their values, all of which it must have.
+        descriptor: MapOf<Text>,
+        /// Entries of a descriptor and one or several globs, none of which it may have.
+        except: MapOf<OneOrList<Text>>,
+        /// Whether it may have entries beside those of `descriptor`: `at_least` these (default), or `exact`.
+        entries: Spanned<EntrySet>,
+    }
+    required {
+        descriptor => "name the entries: `descriptor: {remote_address: 198.51.100.7}`",
     }
 }
 
@@ -76,6 +94,9 @@ section! {
         cookie: MapOf<Text>,
         /// Names of lists, one of which the client must be on.
         client: OneOrList<Text>,
+        /// Instead of all others: the route is for the descriptors that Envoy asks about under this domain
+        /// (`RateLimitService`), and for no request.
+        domain: Text,
     }
 }
 

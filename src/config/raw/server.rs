@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use ipnet::IpNet;
 use serde_json::Value;
 use serde_json::json;
 
 use super::forms::ListOf;
+use super::forms::OneOrList;
 use super::section::section;
 use super::value::RawValue;
 use super::value::Spanned;
@@ -46,6 +48,12 @@ section! {
         /// Require a header of the PROXY protocol, version 1 or 2, at the start of each connection, and accept it
         /// only from one of `client_ip.trusted_proxies`. The source address in it becomes the peer. Default: false.
         proxy_protocol: Spanned<bool>,
+        /// `decisions`: requests are not forwarded here. Proxies in front of applications ask whether a request may pass, by
+        /// forward auth. Default: requests are forwarded.
+        serves: Spanned<Serves>,
+        /// Networks of the proxies that may ask here. Connections of others are closed. Only with `serves`. Default:
+        /// loopback.
+        from: OneOrList<Spanned<IpNet>>,
         /// TLS with HTTP/1.1 and HTTP/2. Default: none, requests come in clear.
         tls: ListenerTls,
     }
@@ -54,8 +62,13 @@ section! {
     }
     later {
         "http3" => "remove it: HTTP/3 clients also use HTTP/2",
-        "serves" => "remove it: listeners serve requests that are forwarded",
-        "from" => "remove it: listeners serve requests that are forwarded",
+    }
+}
+
+words! {
+    /// What a listener serves besides requests that are forwarded.
+    Serves {
+        "decisions" => Decisions,
     }
 }
 

@@ -1,8 +1,9 @@
 //! Masks secrets in a configuration: passwords in URLs, the paths of webhooks, and tokens that a route is matched by.
 
-use crate::config::secret;
 use crate::config::yaml::Content;
 use crate::config::yaml::Node;
+use crate::secret;
+use crate::secret::MASK;
 
 /// The same tree without secrets.
 pub(super) fn mask(root: &Node) -> Node {
@@ -55,18 +56,7 @@ fn masked_text(text: &str, place: Place) -> String {
         Place::SecretGlob if !text.chars().all(|letter| matches!(letter, '*' | '?')) => return MASK.to_owned(),
         _ => shown,
     };
-    if shown == text { shown } else { shortened(&shown) }
-}
-
-/// Runs of stars have one length, so that they do not tell that of the secret.
-fn shortened(shown: &str) -> String {
-    let mut parts = shown.split('*').filter(|part| !part.is_empty());
-    let first = if shown.starts_with('*') { "" } else { parts.next().unwrap_or_default() };
-    let mut text = parts.fold(first.to_owned(), |text, part| text + MASK + part);
-    if shown.ends_with('*') {
-        text.push_str(MASK);
-    }
-    text
+    if shown == text { shown } else { secret::shortened(&shown) }
 }
 
 /// Whether a header or parameter of that name usually holds a secret.
@@ -78,22 +68,7 @@ fn names_a_secret(name: &str) -> bool {
 const SECRET_NAMES: [&str; 9] =
     ["auth", "token", "key", "secret", "cookie", "session", "pass", "signature", "credential"];
 
-/// What is shown instead of a secret.
-const MASK: &str = "***";
-
 /// The environment's values are in place already: what still looks like a variable is literal.
 fn escape(text: &str) -> String {
     text.replace("${", "$${")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn stars_do_not_tell_a_length() {
-        assert_eq!(shortened("redis://*********@h"), "redis://***@h");
-        assert_eq!(shortened("http://**@a http://***@b"), "http://***@a http://***@b");
-        assert_eq!(shortened("https://h/******"), "https://h/***");
-    }
 }

@@ -9,10 +9,22 @@ use super::KnownClientsExplanation;
 use super::OutcomeExplanation;
 use crate::list::Membership;
 
+/// Who asks about a request.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Asker {
+    /// The client itself: the gateway forwards the request, and sees its answer.
+    #[default]
+    Client,
+    /// A proxy that sees the answer alone.
+    ForwardAuth,
+}
+
 /// All rules that a request would meet. Prints as text. Values of keys are in clear, because the operator who reads it
 /// wrote the request.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Explanation {
+    pub asker: Asker,
     pub client: IpAddr,
     pub method: String,
     /// In canonical form, like the path.
@@ -30,6 +42,8 @@ pub struct Explanation {
     pub upstream: String,
     /// Whether the gateway reads the body before it decides.
     pub reads_body: bool,
+    /// Whether rules look for fields in a body that the proxy, which asks, does not send along.
+    pub misses_body: bool,
     /// How the application's answer is classified; `None`: it is not.
     pub outcome: Option<OutcomeExplanation>,
     /// Which clients a success makes known.
@@ -105,9 +119,27 @@ pub struct LimitExplanation {
     /// `deny`, `delay 20s`, `tarpit 20s`, `ban 15m, 1h, 24h` or `challenge`.
     pub then: String,
     pub shadow: bool,
+    /// Its answer is not seen where the proxy asks, so that every request keeps its place in the count.
+    pub keeps_slot: bool,
     pub outcome: LimitOutcome,
     /// The parts of the key with their values. Without parts all requests share one key.
     pub key: Vec<KeyPartExplanation>,
+}
+
+impl LimitExplanation {
+    /// Whether the request has a field so often that the gateway refuses it. A shadow limit only would.
+    pub(super) fn refuses(&self) -> bool {
+        !self.shadow && self.outcome == LimitOutcome::TooManyValues
+    }
+
+    /// The same limit, of a request that is refused before.
+    pub(super) fn not_asked(&self) -> Self {
+        let outcome = match &self.outcome {
+            LimitOutcome::Counted(_) | LimitOutcome::Denied => LimitOutcome::NotAsked,
+            outcome => outcome.clone(),
+        };
+        Self { outcome, ..self.clone() }
+    }
 }
 
 /// Whether a limit counts the request.
@@ -122,6 +154,12 @@ pub enum LimitOutcome {
     Skipped,
     /// A part of the key is missing: `missing: deny`.
     Denied,
+    /// It counts what is in flight, and the end of the request is not seen.
+    EndUnseen,
+    /// The descriptor does not meet it, for this reason.
+    Unmet(String),
+    /// This limit replaces it.
+    Replaced(String),
     /// It counts by outcome, and no route of the request has `outcome`.
     Unanswered,
     /// A field was sent too often: 400.

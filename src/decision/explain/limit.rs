@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use super::Asker;
+use super::KeyPartExplanation;
 use super::LimitExplanation;
 use super::LimitOutcome;
 use super::part::explain_part;
@@ -22,15 +24,30 @@ pub(super) fn explain_limit(
     policy: &Policy,
     id: LimitId,
     source: &Source<'_>,
-    asked: bool,
+    limits_decide: bool,
     answers: bool,
+    asker: Asker,
 ) -> LimitExplanation {
     let limit = policy.limit(id);
     let outcome = match limit.count.outcome() {
-        _ if !asked => LimitOutcome::NotAsked,
+        _ if !limits_decide => LimitOutcome::NotAsked,
+        _ if asker == Asker::ForwardAuth && matches!(limit.rule, Rule::Concurrent(_)) => LimitOutcome::EndUnseen,
         Some(_) if !answers => LimitOutcome::Unanswered,
         _ => limit_outcome(policy, limit, source),
     };
+    let distinct = limit.distinct.as_ref().map(|part| explain_part(part, source));
+    let key = limit.key.parts.iter().map(|part| explain_part(part, source)).collect();
+    let keeps_slot = asker == Asker::ForwardAuth && (limit.count.outcome().is_some() || limit.reset_on.is_some());
+    LimitExplanation { keeps_slot, ..described(limit, outcome, key, distinct) }
+}
+
+/// What a limit is, and what it makes of a request or a descriptor with this key.
+pub(super) fn described(
+    limit: &Limit,
+    outcome: LimitOutcome,
+    key: Vec<KeyPartExplanation>,
+    distinct: Option<KeyPartExplanation>,
+) -> LimitExplanation {
     let (rule, algorithm) = match &limit.rule {
         Rule::Rates { algorithm, rates, cost } => {
             let cost = if cost.get() == 1 { String::new() } else { format!(", each costs {cost}") };
@@ -49,13 +66,14 @@ pub(super) fn explain_limit(
             Count::Failures => "failures",
             Count::Successes => "successes",
         },
-        distinct: limit.distinct.as_ref().map(|part| explain_part(part, source)),
+        distinct,
         reset_on: limit.reset_on.map(Outcome::as_str),
         unless_known: limit.unless_known,
         then: action(&limit.then.action),
         shadow: limit.shadow,
+        keeps_slot: false,
         outcome,
-        key: limit.key.parts.iter().map(|part| explain_part(part, source)).collect(),
+        key,
     }
 }
 

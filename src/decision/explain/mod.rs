@@ -1,6 +1,7 @@
 //! Which client, lists, route, limits and keys a request meets and why, for an operator.
 
 mod answers;
+mod descriptor;
 mod explanation;
 mod limit;
 mod part;
@@ -9,7 +10,10 @@ mod text;
 
 pub use self::answers::KnownClientsExplanation;
 pub use self::answers::OutcomeExplanation;
+pub use self::descriptor::DescriptorExplanation;
+pub use self::descriptor::explain_descriptor;
 pub use self::explanation::AccessExplanation;
+pub use self::explanation::Asker;
 pub use self::explanation::Explanation;
 pub use self::explanation::LimitExplanation;
 pub use self::explanation::LimitOutcome;

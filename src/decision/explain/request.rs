@@ -3,7 +3,9 @@
 use std::ops::ControlFlow;
 
 use super::AccessExplanation;
+use super::Asker;
 use super::Explanation;
+use super::LimitExplanation;
 use super::ListExplanation;
 use super::RouteExplanation;
 use super::RouteMatch;
@@ -30,6 +32,7 @@ pub fn explain(
     policy: &Policy,
     head: &RequestHead<'_>,
     fields: &BodyFields,
+    asker: Asker,
     upstream: impl FnOnce(UpstreamId) -> String,
 ) -> Explanation {
     let entry = enter(policy, head);
@@ -37,19 +40,24 @@ pub fn explain(
     let entry = entry.with_body(fields);
     let walk = &entry.walk;
     let denied = denied(&entry);
-    let asked = denied.is_none() && entry.admission == Admission::Ordinary;
+    let limits_decide = denied.is_none() && entry.admission == Admission::Ordinary;
     let name = |list: ListId| policy.list(list).list.name.to_string();
     let answers = AnswerRules::of(policy, walk);
     let (lists, limits, known_clients) = with_source(policy, head, fields, walk, |source| {
-        let mut limits = Vec::new();
+        let mut limits: Vec<LimitExplanation> = Vec::new();
         let _: ControlFlow<()> = policy.each_applicable(&walk.collected, |limit| {
-            limits.push(explain_limit(policy, limit, source, asked, answers.are_read()));
+            limits.push(explain_limit(policy, limit, source, limits_decide, answers.are_read(), asker));
             ControlFlow::Continue(())
         });
         (lists(policy, source), limits, answers.known_clients(source))
     });
+    let (denied, limits) = match limits.iter().find(|limit| limit.refuses()) {
+        Some(limit) => (Some(too_many_values(limit)), limits.iter().map(LimitExplanation::not_asked).collect()),
+        None => (denied, limits),
+    };
     let route = entry.route().map(|route| policy.routes.get(route));
     Explanation {
+        asker,
         client: head.client.address(),
         method: head.method.to_string(),
         host: head.host.as_str().to_owned(),
@@ -58,8 +66,8 @@ pub fn explain(
             .then(|| head.path.readings().iter().map(|reading| reading.cased().to_owned()).collect()),
         lists,
         access: match entry.admission {
-            // An explanation knows no bans: they are in the store.
-            Admission::Ordinary | Admission::Banned => AccessExplanation::Ordinary,
+            // An explanation knows neither bans, which are in the store, nor what other systems decide.
+            Admission::Ordinary | Admission::Banned | Admission::Challenged(_) => AccessExplanation::Ordinary,
             Admission::Allowed(list) => AccessExplanation::Allowed(name(list)),
             Admission::Denied(list) => AccessExplanation::Denied(name(list)),
         },
@@ -67,6 +75,7 @@ pub fn explain(
         route: route.map(|route| route.name.to_string()),
         upstream: upstream(route.map_or(policy.upstream, |route| route.upstream)),
         reads_body,
+        misses_body: false,
         outcome: answers.outcome(),
         known_clients,
         denied,
@@ -80,6 +89,11 @@ fn denied(entry: &RoutedRequest<'_, '_>) -> Option<String> {
         _ if entry.bars() => Some("the client is on none of the lists in `only`".to_owned()),
         _ => None,
     }
+}
+
+/// Before any limit is asked, the request is answered with 400.
+fn too_many_values(limit: &LimitExplanation) -> String {
+    format!("400, a field was sent too often for the limit {} to count it", limit.name)
 }
 
 fn lists(policy: &Policy, source: &Source<'_>) -> Vec<ListExplanation> {
@@ -116,7 +130,7 @@ fn routes(entry: &RoutedRequest<'_, '_>, fields: &BodyFields) -> Vec<RouteExplan
             let only = route.only.as_ref().filter(|_| taken);
             RouteExplanation { name: route.name.to_string(), matches, reason, bars: only.is_some_and(bars) }
         };
-        let stories: Vec<_> = policy.routes.routes.iter().map(story).collect();
+        let stories: Vec<_> = policy.routes.of_requests().iter().map(story).collect();
         debug_assert_eq!(
             stories.iter().filter(|route| !matches!(route.matches, RouteMatch::No | RouteMatch::NotTried)).count(),
             walk.collected.len(),

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::AccessExplanation;
+use super::Asker;
 use super::Explanation;
 use super::KeyPartExplanation;
 use super::KnownClientsExplanation;
@@ -22,6 +23,9 @@ impl fmt::Display for Explanation {
             Some([]) => {}
             Some(readings) => writeln!(f, "read as   {}, too", Quoted(readings))?,
         }
+        if self.asker == Asker::ForwardAuth {
+            writeln!(f, "asked by  a proxy (forward auth), which forwards the request itself")?;
+        }
         writeln!(f, "client    {}", self.client)?;
         for list in self.lists.iter().filter(|list| list.holds != Membership::None) {
             writeln!(f, "list      {list}")?;
@@ -35,15 +39,26 @@ impl fmt::Display for Explanation {
             writeln!(f, "tried     {route}")?;
         }
         writeln!(f, "route     {}", self.route.as_deref().unwrap_or("none, the default upstream"))?;
-        writeln!(f, "upstream  {}", self.upstream)?;
+        if self.asker == Asker::Client {
+            writeln!(f, "upstream  {}", self.upstream)?;
+        }
         if self.reads_body {
             writeln!(f, "body      read before the decision")?;
+        }
+        if self.misses_body {
+            writeln!(
+                f,
+                "body      not sent along by the proxy: fields in it count as empty, beside those of the query"
+            )?;
         }
         if let Some(outcome) = &self.outcome {
             writeln!(f, "outcome   {outcome}")?;
         }
         if let Some(KnownClientsExplanation { of, by, r#for }) = &self.known_clients {
-            writeln!(f, "known     for {for} by {by} after a success, as {of}")?;
+            match self.asker {
+                Asker::Client => writeln!(f, "known     for {for} by {by} after a success, as {of}")?,
+                Asker::ForwardAuth => writeln!(f, "known     nobody becomes known here: no success is seen")?,
+            }
         }
         for limit in &self.limits {
             write!(f, "{limit}")?;
@@ -60,12 +75,12 @@ impl fmt::Display for Explanation {
 }
 
 impl LimitExplanation {
-    fn counts(&self) -> bool {
+    pub(super) fn counts(&self) -> bool {
         !self.shadow && matches!(self.outcome, LimitOutcome::Counted(_))
     }
 
     fn denies(&self) -> bool {
-        !self.shadow && matches!(self.outcome, LimitOutcome::Denied | LimitOutcome::TooManyValues)
+        !self.shadow && self.outcome == LimitOutcome::Denied
     }
 }
 
@@ -116,14 +131,20 @@ impl fmt::Display for LimitExplanation {
         if self.shadow {
             f.write_str(", shadow")?;
         }
+        if self.keeps_slot {
+            f.write_str(", its answer is not seen: every request keeps its place")?;
+        }
         match &self.outcome {
             LimitOutcome::Counted(1) => writeln!(f)?,
             LimitOutcome::Counted(keys) => writeln!(f, ": counted under {keys} keys")?,
             LimitOutcome::Freed(list) => writeln!(f, ": does not hold for members of {list}")?,
             LimitOutcome::Skipped => writeln!(f, ": skipped, a part of its key is missing")?,
             LimitOutcome::Denied => writeln!(f, ": denied, a part of its key is missing")?,
+            LimitOutcome::EndUnseen => writeln!(f, ": skipped, the end of the request is not seen")?,
+            LimitOutcome::Unmet(reason) => return writeln!(f, ": not met, {reason}"),
+            LimitOutcome::Replaced(by) => return writeln!(f, ": replaced by {by}"),
             LimitOutcome::Unanswered => writeln!(f, ": not counted, no `outcome` says what answers mean here")?,
-            LimitOutcome::TooManyValues => writeln!(f, ": denied, a field was sent too often")?,
+            LimitOutcome::TooManyValues => writeln!(f, ": a field was sent too often")?,
             LimitOutcome::NotAsked => writeln!(f, ": not checked")?,
         }
         if self.key.is_empty() {

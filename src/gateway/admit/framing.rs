@@ -71,10 +71,11 @@ impl BadRequest {
 }
 
 /// Refuses a request that is ambiguous, is for another connection, or has too long a body. The host of the head is set as
-/// soon as there is exactly one. `length` is the length of the body, as far as it is known.
+/// soon as there is exactly one. `tls` is the handshake of the client, if it is known. `length` is the length of the body, as far as it is known.
 pub fn admit(
     head: &mut RequestHead,
     connection: &Connection,
+    tls: Option<&TlsInfo>,
     settings: &GatewaySettings,
     length: u64,
 ) -> Result<(), BadRequest> {
@@ -82,7 +83,7 @@ pub fn admit(
         return Err(BadRequest::TooManyFields);
     }
     check(head, connection.local)?;
-    check_direction(|| head.host(), connection.tls_info())?;
+    check_direction(|| head.host(), tls)?;
     if settings.max_body.is_some_and(|most| length > most) {
         return Err(BadRequest::TooLong);
     }

@@ -1,5 +1,6 @@
 //! Admits requests: checks that the head is exactly one unambiguous request, and reads the start of the body.
 
+pub mod admission;
 pub mod body;
 pub mod cookies;
 pub mod expect;

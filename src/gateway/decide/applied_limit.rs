@@ -3,7 +3,7 @@
 
 use crate::decision::Denial;
 use crate::decision::Pass;
-use crate::decision::Plan;
+use crate::decision::ShownPlan;
 use crate::gateway::snapshot::Snapshot;
 use crate::key::Hashers;
 use crate::key::KeyHash;
@@ -16,7 +16,7 @@ use crate::store::AnyStore;
 pub(in crate::gateway) fn of_denial(
     denial: &Denial,
     live: &Snapshot,
-    plan: &Plan<'_, '_>,
+    plan: &impl ShownPlan,
     store: &AnyStore,
 ) -> Option<Box<AppliedLimit>> {
     let limit = denial.limit.filter(|&limit| live.recorder.needs_key(limit))?;
@@ -30,7 +30,7 @@ pub(in crate::gateway) fn of_denial(
 pub(in crate::gateway) fn of_delay(
     pass: &Pass,
     live: &Snapshot,
-    plan: &Plan<'_, '_>,
+    plan: &impl ShownPlan,
     store: &AnyStore,
 ) -> Option<Box<AppliedLimit>> {
     let (limit, span) = pass.delay.filter(|&(limit, _)| live.recorder.needs_key(limit))?;
@@ -39,7 +39,7 @@ pub(in crate::gateway) fn of_delay(
     Some(Box::new(AppliedLimit { limit, key, masked_key, span: Some(span), is_ban: false, is_suspect: false }))
 }
 
-fn masked_key(limit: LimitId, key: KeyHash, plan: &Plan<'_, '_>, hashers: &Hashers) -> Option<MaskedKey> {
+fn masked_key(limit: LimitId, key: KeyHash, plan: &impl ShownPlan, hashers: &Hashers) -> Option<MaskedKey> {
     let parts = plan.display_key(hashers, limit, key)?.masked;
     Some(MaskedKey { hash: hashers.shown.rehash(key), parts })
 }

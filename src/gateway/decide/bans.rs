@@ -13,9 +13,11 @@ use crate::decision::NewBan;
 use crate::decision::Penalty;
 use crate::decision::Plan;
 use crate::decision::Policy;
+use crate::decision::ShownPlan;
 use crate::key::Hashers;
 use crate::key::KeyHash;
 use crate::limit::Action;
+use crate::limit::ActionSeverity;
 use crate::limit::Detail;
 use crate::limit::Ladder;
 use crate::limit::LimitId;
@@ -52,7 +54,7 @@ pub(in crate::gateway) fn ban_of(denial: &Denial, address: Option<BanId>) -> Opt
 pub async fn begin(
     mut denial: Pooled<Denial>,
     policy: &Policy,
-    plan: &Plan<'_, '_>,
+    plan: &impl ShownPlan,
     store: &AnyStore,
     mut investigate: impl FnMut(SuspectedBan),
 ) -> Pooled<Denial> {
@@ -64,6 +66,10 @@ pub async fn begin(
             if is_decisive {
                 denial.penalty = Penalty::None;
                 denial.is_suspect = true;
+            }
+            denial.report.set_denied(limit);
+            for met in denial.met.iter_mut().filter(|met| met.limit == limit) {
+                met.applied = Some(ActionSeverity::Deny);
             }
             denial.new_bans.retain(|other| other.key != key);
             investigate(ban.suspected(plan.client()));
@@ -94,7 +100,7 @@ struct StartingBan<'l> {
 }
 
 impl StartingBan<'_> {
-    fn suspected(self, client: IpAddr) -> SuspectedBan {
+    fn suspected(self, client: Option<IpAddr>) -> SuspectedBan {
         SuspectedBan { limit: self.limit, key: self.key, subject: self.subject, client }
     }
 }
@@ -102,15 +108,14 @@ impl StartingBan<'_> {
 fn starting_bans<'l>(
     denial: &Denial,
     policy: &'l Policy,
-    plan: &Plan<'_, '_>,
+    plan: &impl ShownPlan,
     hashers: &Hashers,
 ) -> SmallVec<[StartingBan<'l>; 1]> {
     let bans = denial.new_bans.iter().filter_map(|&NewBan { limit: id, key }| {
         let limit = policy.limit(id);
         let Action::Ban(ladder) = &limit.then.action else { return None };
         let named = plan.display_key(hashers, id, key).unwrap_or_default();
-        let client = Some(plan.client());
-        let subject = BanSubject::Key { key, limit: limit.name.clone(), named, client };
+        let subject = BanSubject::Key { key, limit: limit.name.clone(), named, client: plan.client() };
         Some(StartingBan { limit: id, key, ladder, subject })
     });
     bans.collect()

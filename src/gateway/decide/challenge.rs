@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use smallvec::SmallVec;
 use smallvec::smallvec;
@@ -11,7 +12,9 @@ use crate::challenge::token::NONCE;
 use crate::decision::Batch;
 use crate::decision::Charge;
 use crate::decision::Denial;
+use crate::decision::ListChallenge;
 use crate::decision::Penalty;
+use crate::decision::RoutedRequest;
 use crate::decision::Settlement;
 use crate::decision::Verdict;
 use crate::decision::batch::Force;
@@ -21,9 +24,10 @@ use crate::gateway::snapshot::Snapshot;
 use crate::gateway::worker_state::WorkerState;
 use crate::head::Fields;
 use crate::key::Key;
+use crate::key::KeyHash;
 use crate::limit::Algorithm;
 use crate::limit::Count;
-use crate::limit::Limit;
+use crate::limit::OnFailure;
 use crate::limit::Rate;
 use crate::limit::Rates;
 use crate::limit::Rule;
@@ -52,11 +56,7 @@ impl Proofs {
 pub async fn redeem(worker: &WorkerState, live: &Snapshot, denial: &Denial, proofs: &Proofs) -> bool {
     let (Penalty::Challenge(key), Some(limit)) = (denial.penalty, denial.limit) else { return false };
     let limit = live.policy.limit(limit);
-    let now = worker.clock.now();
-    let ring = worker.store.key_ring().load();
-    let mut solved = proofs.0.iter().filter_map(|proof| challenge::verify(&ring, proof, &limit.name, key, now));
-    let Some(solved) = solved.next() else { return false };
-    if !is_first_use(worker, limit, &solved.id).await {
+    if !prove(worker, &limit.name, key, proofs, limit.on_failure).await {
         return false;
     }
     // During an outage that begins here the limit denies, or there is nothing to reset.
@@ -64,29 +64,77 @@ pub async fn redeem(worker: &WorkerState, live: &Snapshot, denial: &Denial, proo
     true
 }
 
+/// The same request, which its list lets in where the client has met the challenge: by the proof that the request brings or a
+/// while ago, at any gateway of the store.
+pub async fn meet<'p, 'h>(
+    worker: &WorkerState,
+    entry: RoutedRequest<'p, 'h>,
+    proofs: &Proofs,
+) -> RoutedRequest<'p, 'h> {
+    match entry.list_challenge(&worker.store.hasher()) {
+        Some(challenge) if has_met(worker, &challenge, proofs).await => entry.after_challenge(),
+        _ => entry,
+    }
+}
+
+async fn has_met(worker: &WorkerState, challenge: &ListChallenge, proofs: &Proofs) -> bool {
+    let ListChallenge { list, key } = challenge;
+    let mark = Batch { charges: smallvec![once(*key, &ONE_PASS, OnFailure::Local)], ..Batch::default() };
+    // In doubt the client has not met it.
+    if worker.store.look(&mark).await.is_ok_and(|verdicts| !verdicts.iter().all(Verdict::passes)) {
+        return true;
+    }
+    if !prove(worker, list, *key, proofs, OnFailure::Local).await {
+        return false;
+    }
+    // Where this is lost the client is asked again.
+    let _ = worker.store.decide(&mark).await;
+    true
+}
+
+/// Whether the request brings a proof for this key of a limit or list. The proof is used then.
+async fn prove(worker: &WorkerState, name: &str, key: KeyHash, proofs: &Proofs, on_failure: OnFailure) -> bool {
+    let now = worker.clock.now();
+    let ring = worker.store.key_ring().load();
+    let mut solved = proofs.0.iter().filter_map(|proof| challenge::verify(&ring, proof, name, key, now));
+    match solved.next() {
+        Some(solved) => is_first_use(worker, on_failure, &solved.id).await,
+        None => false,
+    }
+}
+
 /// Marks this proof as used. Returns whether it was not used before, at any gateway of the store.
-async fn is_first_use(worker: &WorkerState, limit: &Limit, id: &[u8; NONCE]) -> bool {
+async fn is_first_use(worker: &WorkerState, on_failure: OnFailure, id: &[u8; NONCE]) -> bool {
     let mut key = Key::default();
     key.push(id);
-    let charge = Charge {
-        limit: 0,
-        key: worker.store.hasher().hash(USED_PROOFS, &key),
-        rule: &ONE_USE,
-        count: Count::Requests,
-        force: Force::Binding,
-        on_failure: limit.on_failure,
-        items: Items::new(),
-        unless_known: false,
-    };
+    let charge = once(worker.store.hasher().hash(USED_PROOFS, &key), &ONE_USE, on_failure);
     let verdicts = worker.store.decide(&Batch { charges: smallvec![charge], ..Batch::default() }).await;
     verdicts.is_ok_and(|verdicts| verdicts.iter().all(Verdict::passes))
+}
+
+fn once(key: KeyHash, rule: &Rule, on_failure: OnFailure) -> Charge<'_> {
+    Charge {
+        limit: 0,
+        key,
+        rule,
+        count: Count::Requests,
+        force: Force::Binding,
+        on_failure,
+        items: Items::new(),
+        unless_known: false,
+        is_free: false,
+    }
 }
 
 /// No limit has this name, because names have no spaces.
 const USED_PROOFS: &str = "used proofs";
 
-static ONE_USE: LazyLock<Rule> = LazyLock::new(|| {
-    let once = Rate { count: NonZeroU32::MIN, per: challenge::REPLAY_WINDOW };
-    let rates = Rates::new([once]).expect("whole seconds");
+static ONE_USE: LazyLock<Rule> = LazyLock::new(|| once_per(challenge::REPLAY_WINDOW));
+
+/// Once in so long a client meets the challenge of a list.
+static ONE_PASS: LazyLock<Rule> = LazyLock::new(|| once_per(Duration::from_secs(3600)));
+
+fn once_per(per: Duration) -> Rule {
+    let rates = Rates::new([Rate { count: NonZeroU32::MIN, per }]).expect("whole seconds");
     Rule::Rates { algorithm: Algorithm::FixedWindow, rates, cost: NonZeroU32::MIN }
-});
+}

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use super::applied_limit;
 use super::bans;
-use super::facts;
 use super::record::DecisionRecord;
+use super::story;
 use super::suspected_bans;
-use crate::clock::Timestamp;
+use super::timing::Timing;
 use crate::decision::Decision;
 use crate::decision::Denial;
 use crate::decision::Pass;
-use crate::decision::Plan;
+use crate::decision::ShownPlan;
 use crate::gateway::admit::framing::BadRequest;
 use crate::gateway::reservation::AwaitedOutcome;
 use crate::gateway::reservation::Reservation;
@@ -68,13 +68,13 @@ impl FinalDecision {
         mut pass: Pass,
         reservation: Reservation,
         live: &Snapshot,
-        plan: &Plan<'_, '_>,
+        plan: &impl ShownPlan,
         store: &AnyStore,
-        (now, took): (Timestamp, Duration),
+        timing: Timing,
     ) -> Self {
         let applied_limit = applied_limit::of_delay(&pass, live, plan, store);
-        let facts = facts::of_pass(&pass, live, plan, store, now);
-        let record = DecisionRecord::of_pass(&mut pass, applied_limit, facts, took);
+        let kept = story::of_pass(&mut pass, live, plan, store, timing);
+        let record = DecisionRecord::of_pass(&mut pass, applied_limit, kept, timing.took);
         Self { record, reservation, action: FinalAction::Forward { upstream: pass.upstream, delay: pass.delay } }
     }
 
@@ -83,18 +83,19 @@ impl FinalDecision {
         mut denial: Pooled<Denial>,
         reservation: Reservation,
         live: &Arc<Snapshot>,
-        plan: &Plan<'_, '_>,
+        plan: &impl ShownPlan,
         store: &Arc<AnyStore>,
-        (banned, took): (Option<(BanId, Duration)>, Duration),
+        banned: Option<(BanId, Duration)>,
+        timing: Timing,
     ) -> Self {
         if !denial.new_bans.is_empty() {
             let investigate = |suspected| suspected_bans::investigate(suspected, live, store);
             denial = Box::pin(bans::begin(denial, &live.policy, plan, store, investigate)).await;
         }
         let applied_limit = applied_limit::of_denial(&denial, live, plan, store);
-        let facts = facts::of_denial(&denial, live, plan, store, banned.map(|(_, left)| left));
+        let kept = story::of_denial(&mut denial, live, plan, store, banned.map(|(_, left)| left), timing);
         let ban = bans::ban_of(&denial, banned.map(|(ban, _)| ban));
-        let record = DecisionRecord::of_denial(&mut denial, applied_limit, Some(facts), ban, took);
+        let record = DecisionRecord::of_denial(&mut denial, applied_limit, Some(kept), ban, timing.took);
         Self { record, reservation, action: FinalAction::Deny(denial) }
     }
 }

@@ -3,7 +3,10 @@
 pub mod applied_limit;
 pub mod bans;
 pub mod challenge;
-pub mod facts;
+pub mod descriptors;
 pub mod final_decision;
 pub mod record;
+pub mod request;
+pub mod story;
 pub mod suspected_bans;
+pub mod timing;

@@ -7,12 +7,14 @@ use std::time::Duration;
 use crate::decision::Denial;
 use crate::decision::DenialCause;
 use crate::decision::LimitReports;
+use crate::decision::ListChallenge;
 use crate::decision::Pass;
 use crate::decision::Penalty;
+use crate::decision::Policy;
 use crate::limit::LimitId;
 use crate::record::AppliedLimit;
 use crate::record::DecisionLabel;
-use crate::record::kept_requests::DecisionFacts;
+use crate::record::kept_requests::KeptRequest;
 use crate::route::RouteId;
 use crate::store::bans::BanId;
 use crate::units::whole_seconds;
@@ -31,8 +33,8 @@ pub struct DecisionRecord {
     pub retry_after: Option<u64>,
     /// What a limit did to the request; `None` when nothing reads it.
     pub applied_limit: Option<Box<AppliedLimit>>,
-    /// What the decision is made of; `None` for a request that passes at once.
-    pub facts: Option<Arc<DecisionFacts>>,
+    /// The story of the request so far; `None` for a request that passes at once.
+    pub story: Option<Box<KeptRequest>>,
     /// How long the decision took; `None` when nothing was decided.
     pub took: Option<Duration>,
 }
@@ -45,6 +47,24 @@ pub enum Decider {
     List(Arc<str>),
 }
 
+impl Decider {
+    /// The name of the limit that decided.
+    pub fn limit<'p>(&self, policy: &'p Policy) -> Option<&'p str> {
+        match self {
+            Self::Limit(id) => policy.limits.get(usize::from(id.0)).map(|limit| &*limit.name),
+            Self::Nothing | Self::List(_) => None,
+        }
+    }
+
+    /// The name of the list that denies the client.
+    pub fn list(&self) -> Option<&str> {
+        match self {
+            Self::List(name) => Some(name),
+            Self::Nothing | Self::Limit(_) => None,
+        }
+    }
+}
+
 impl DecisionRecord {
     pub fn undecided(route: Option<RouteId>) -> Self {
         Self {
@@ -55,7 +75,7 @@ impl DecisionRecord {
             report: LimitReports::default(),
             retry_after: None,
             applied_limit: None,
-            facts: None,
+            story: None,
             took: None,
         }
     }
@@ -64,7 +84,7 @@ impl DecisionRecord {
     pub fn of_pass(
         pass: &mut Pass,
         applied_limit: Option<Box<AppliedLimit>>,
-        facts: Option<Arc<DecisionFacts>>,
+        story: Option<Box<KeptRequest>>,
         took: Duration,
     ) -> Self {
         let (label, decider) = match pass.delay {
@@ -72,19 +92,21 @@ impl DecisionRecord {
             None => (DecisionLabel::Allowed, Decider::Nothing),
         };
         let report = mem::take(&mut pass.report);
-        Self { label, decider, report, applied_limit, facts, took: Some(took), ..Self::undecided(pass.route) }
+        Self { label, decider, report, applied_limit, story, took: Some(took), ..Self::undecided(pass.route) }
     }
 
     /// `denial` is final: its bans have begun.
     pub fn of_denial(
         denial: &mut Denial,
         applied_limit: Option<Box<AppliedLimit>>,
-        facts: Option<Arc<DecisionFacts>>,
+        story: Option<Box<KeptRequest>>,
         ban: Option<BanId>,
         took: Duration,
     ) -> Self {
         let decider = match (&denial.cause, denial.limit) {
-            (DenialCause::Listed { list }, _) => Decider::List(list.clone()),
+            (DenialCause::Listed { list } | DenialCause::Challenged(ListChallenge { list, .. }), _) => {
+                Decider::List(list.clone())
+            }
             (_, Some(limit)) => Decider::Limit(limit),
             (_, None) => Decider::Nothing,
         };
@@ -96,7 +118,7 @@ impl DecisionRecord {
             report: mem::take(&mut denial.report),
             retry_after: retry_after(denial),
             applied_limit,
-            facts,
+            story,
             took: Some(took),
         }
     }
@@ -110,16 +132,23 @@ impl DecisionRecord {
     pub fn set_denied_unheld(&mut self, denial: &Denial) {
         self.label = DecisionLabel::Denied;
         self.retry_after = retry_after(denial);
+        if let Some(limit) = denial.limit {
+            self.report.set_denied(limit);
+            self.story.iter_mut().for_each(|story| story.set_denied(limit));
+        }
     }
 }
 
 fn label(denial: &Denial) -> DecisionLabel {
     match (&denial.cause, denial.penalty) {
         (DenialCause::Listed { .. } | DenialCause::NotOnList, _) => DecisionLabel::Listed,
-        (DenialCause::TooManyValues, _) | (DenialCause::Limited { .. }, Penalty::None) => DecisionLabel::Denied,
+        (DenialCause::TooManyValues | DenialCause::DeniedDescriptor, _)
+        | (DenialCause::Limited { .. }, Penalty::None) => DecisionLabel::Denied,
         (DenialCause::Banned, _) | (DenialCause::Limited { .. }, Penalty::Ban) => DecisionLabel::Banned,
         (DenialCause::Limited { .. }, Penalty::Tarpit(_)) => DecisionLabel::Tarpitted,
-        (DenialCause::Limited { .. }, Penalty::Challenge(_)) => DecisionLabel::Challenged,
+        (DenialCause::Challenged(_), _) | (DenialCause::Limited { .. }, Penalty::Challenge(_)) => {
+            DecisionLabel::Challenged
+        }
     }
 }
 

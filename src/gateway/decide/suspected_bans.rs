@@ -27,8 +27,8 @@ pub struct SuspectedBan {
     pub limit: LimitId,
     pub key: KeyHash,
     pub subject: BanSubject,
-    /// The client of the denied request.
-    pub client: IpAddr,
+    /// The client of the denied request, if it has one.
+    pub client: Option<IpAddr>,
 }
 
 /// Starts a task that begins the ban once the requests in progress are settled and the limit is still reached. Only one
@@ -79,6 +79,7 @@ pub async fn is_full(limit: &Limit, key: KeyHash, store: &AnyStore) -> bool {
         // A new value would be denied when nothing remains.
         items: Items::new(),
         unless_known: false,
+        is_free: false,
     };
     let verdicts = store.look(&Batch { charges: smallvec![charge], ..Batch::default() }).await;
     verdicts.is_ok_and(|verdicts| {

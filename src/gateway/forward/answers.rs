@@ -83,7 +83,7 @@ fn name_request(fields: &mut Fields, exchange: &Exchange) {
 }
 
 /// Whether an answer stands for a body that is not sent. A status that never has a body stands for none.
-fn is_bodiless(exchange: &Exchange, status: StatusCode) -> bool {
+pub(super) fn is_bodiless(exchange: &Exchange, status: StatusCode) -> bool {
     let has_one = !status.is_informational() && status != StatusCode::NO_CONTENT;
     has_one && exchange.facts.head.method == Method::HEAD || status == StatusCode::NOT_MODIFIED
 }

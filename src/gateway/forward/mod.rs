@@ -8,6 +8,7 @@ pub mod inspected_body;
 pub mod outcome_watch;
 pub mod relayed_body;
 pub mod send;
+pub mod shown_answer;
 pub mod significant_headers;
 pub mod survive_disconnect;
 pub mod untrusted_forwarding;

@@ -67,6 +67,11 @@ impl OutcomeWatch {
         self.settlement.await;
     }
 
+    /// Waits until the store has recorded what the outcome frees, if it is known.
+    pub(super) async fn settled(&mut self) {
+        (&mut self.settlement).await;
+    }
+
     /// Inspects the next bytes of the body.
     pub(super) fn feed(&mut self, exchange: &mut Exchange, data: &[u8]) {
         let Some(inspection) = &mut self.inspection else { return };

@@ -9,7 +9,7 @@ use super::answers::NO_ANSWER;
 use super::headers;
 use super::headers::BodyLength;
 use super::survive_disconnect::SurviveDisconnect;
-use super::untrusted_forwarding;
+use super::untrusted_forwarding::ClientHeader;
 use super::upgrade::UpgradeError;
 use super::upgrade::UpgradeRequest;
 use crate::gateway::admit::body::RequestBody;
@@ -43,7 +43,9 @@ pub fn forward(
     upstream: UpstreamId,
     upgrade: Option<UpgradeRequest>,
 ) -> impl Future<Output = Response<ResponseBody>> + Send + 'static {
-    exchange.set_upstream(upstream);
+    if exchange.live.upstreams.get(usize::from(upstream.0)).is_some() {
+        exchange.set_upstream(upstream);
+    }
     let has_body = !body.is_empty();
     let is_tls = connection.tls_info().is_some();
     let continue_signal = prepare(&mut exchange, is_tls, &mut body, upstream, upgrade.as_ref());
@@ -104,10 +106,10 @@ fn prepare(
     let Exchange { live, facts, .. } = exchange;
     let settings = live.upstreams.get(usize::from(upstream.0)).map(|it| it.settings());
     let host = settings.map_or(&HostHeader::Preserve, |it| &it.host);
-    let (identity, started, fields) = (&facts.identity, facts.started, &mut facts.head.fields);
-    let mut names_client = false;
+    let (identity, fields) = (&facts.identity, &mut facts.head.fields);
+    let mut client_header = None;
     let on_untrusted = |name: Name<'_>| {
-        names_client |= untrusted_forwarding::report(name, &live.significant_headers, identity.peer, started);
+        client_header = ClientHeader::of(name, &live.significant_headers).into_iter().chain(client_header).min();
     };
     let states_length = headers::prepare_request(
         fields,
@@ -118,8 +120,8 @@ fn prepare(
         &live.significant_headers,
         on_untrusted,
     );
-    if names_client {
-        live.recorder.count_untrusted_forwarding();
+    if let Some(header) = client_header {
+        live.recorder.count_untrusted_forwarding(identity.peer.address(), header.name(&live.significant_headers));
     }
     if let Some(needs_body) = needs_body {
         headers::prepare_for_outcome(fields, needs_body);

@@ -23,7 +23,7 @@ pub struct SignificantHeaders {
 impl SignificantHeaders {
     pub fn new(policy: &Policy, clients: &TrustedProxies) -> Self {
         let forwarding = clients.single_header().cloned();
-        let routes = &policy.routes.routes;
+        let routes = policy.routes.all();
         let conditions = routes.iter().flat_map(|route| &route.condition.headers).map(|(name, _)| name);
         let parts = policy.limits.iter().flat_map(|limit| limit.key.parts.iter().chain(&limit.distinct));
         let parts = parts.chain(policy.lists.iter().filter_map(|list| list.of.as_ref()));

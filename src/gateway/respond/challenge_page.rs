@@ -11,7 +11,6 @@ use crate::challenge::ChallengeToken;
 use crate::challenge::token::NONCE;
 use crate::gateway::exchange::Exchange;
 use crate::key::KeyHash;
-use crate::limit::Limit;
 use crate::pool::Buffer;
 
 /// A challenge page, and the policy for its script.
@@ -21,12 +20,12 @@ pub struct ChallengePage {
     pub content_security_policy: String,
 }
 
-/// The challenge page for a key of a limit.
-pub fn page(exchange: &Exchange, limit: &Limit, key: KeyHash, refusal: &Refusal<'_>) -> ChallengePage {
+/// The challenge page for a key of the limit or list of that name.
+pub fn page(exchange: &Exchange, name: &str, key: KeyHash, refusal: &Refusal<'_>) -> ChallengePage {
     let now = exchange.worker.clock.now();
     let (for_token, for_scripts) = (random(), random());
     let ring = exchange.worker.store.key_ring().load_for_signing(now);
-    let token = ChallengeToken::issue(&ring, &limit.name, key, now, for_token);
+    let token = ChallengeToken::issue(&ring, name, key, now, for_token);
     let mut scripts = String::with_capacity(2 * NONCE);
     for byte in for_scripts {
         let _ = write!(scripts, "{byte:02x}");

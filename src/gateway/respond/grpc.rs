@@ -24,7 +24,7 @@ pub fn write(fields: &mut Fields, refusal: &Refusal<'_>, status: StatusCode) {
 fn code(refusal: &Refusal<'_>, status: StatusCode) -> &'static str {
     match (refusal, status) {
         (Refusal::Limited { .. }, _) => RESOURCE_EXHAUSTED,
-        (Refusal::Forbidden, _) => PERMISSION_DENIED,
+        (Refusal::Forbidden | Refusal::Challenged, _) => PERMISSION_DENIED,
         (_, StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_FOUND) => UNIMPLEMENTED,
         (_, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE) => RESOURCE_EXHAUSTED,
         (_, StatusCode::REQUEST_TIMEOUT) => DEADLINE_EXCEEDED,

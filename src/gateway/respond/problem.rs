@@ -39,7 +39,11 @@ pub fn document(refusal: &Refusal<'_>, status: StatusCode, request_id: &RequestI
 fn type_uri(refusal: &Refusal<'_>) -> &'static str {
     match refusal {
         Refusal::Limited { .. } => "https://iana.org/assignments/http-problem-types#quota-exceeded",
-        Refusal::Forbidden | Refusal::TooManyValues | Refusal::Unavailable | Refusal::Failed { .. } => "about:blank",
+        Refusal::Forbidden
+        | Refusal::Challenged
+        | Refusal::TooManyValues
+        | Refusal::Unavailable
+        | Refusal::Failed { .. } => "about:blank",
     }
 }
 

@@ -14,6 +14,8 @@ pub enum Refusal<'a> {
         wait: Option<Duration>,
     },
     Forbidden,
+    /// Access is denied until the client has met a challenge.
+    Challenged,
     TooManyValues,
     /// The store is down, and a limit denies during the outage.
     Unavailable,
@@ -33,7 +35,7 @@ impl Refusal<'_> {
                 text.push(b'.');
             }
             Self::Limited { wait: None, .. } => text.extend_from_slice(b"Too many requests. Try again later."),
-            Self::Forbidden => text.extend_from_slice(b"Access is denied."),
+            Self::Forbidden | Self::Challenged => text.extend_from_slice(b"Access is denied."),
             Self::TooManyValues => text.extend_from_slice(b"A field was sent too many times."),
             Self::Unavailable => {
                 text.extend_from_slice(b"The service is temporarily unavailable. Try again in a moment.");

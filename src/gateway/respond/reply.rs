@@ -1,7 +1,6 @@
 //! Writes the gateway's own answers: denials in their configured form, and errors.
 
 use http::HeaderValue;
-use http::Method;
 use http::StatusCode;
 use http::Version;
 use http_body::Body;
@@ -31,7 +30,6 @@ use crate::head::NameSet;
 use crate::head::ResponseHead;
 use crate::key::KeyHash;
 use crate::limit::DenyResponse;
-use crate::limit::Limit;
 use crate::limit::action::DenyBody;
 use crate::listen::Response;
 use crate::pool::Pooled;
@@ -58,7 +56,10 @@ pub async fn deny(
     let is_body_read = body.is_empty() || Box::pin(body.discard()).await;
     let mut names: SmallVec<[&str; 2]> = SmallVec::new();
     let refusal = match &denial.cause {
-        DenialCause::Listed { .. } | DenialCause::NotOnList | DenialCause::Banned => Refusal::Forbidden,
+        DenialCause::Listed { .. } | DenialCause::NotOnList | DenialCause::Banned | DenialCause::DeniedDescriptor => {
+            Refusal::Forbidden
+        }
+        DenialCause::Challenged(_) => Refusal::Challenged,
         DenialCause::TooManyValues => Refusal::TooManyValues,
         DenialCause::Limited { limits, retry_after } => {
             let limits = limits.iter().filter_map(|id| live.policy.limits.get(usize::from(id.0)));
@@ -70,7 +71,7 @@ pub async fn deny(
     let mut answer = match &refusal {
         Refusal::Limited { .. } => {
             let mut answer = match question {
-                Some((limit, key)) => Reply::challenging(&exchange, &refusal, response, limit, key),
+                Some((name, key)) => Reply::challenging(&exchange, &refusal, challenge_status(response), name, key),
                 None => Reply::configured(&exchange, &refusal, response),
             };
             if let Some(seconds) = exchange.decision().retry_after {
@@ -79,6 +80,10 @@ pub async fn deny(
             answer
         }
         Refusal::Forbidden => Reply::built_in(&exchange, &refusal, StatusCode::FORBIDDEN),
+        Refusal::Challenged => match question {
+            Some((name, key)) => Reply::challenging(&exchange, &refusal, StatusCode::FORBIDDEN, name, key),
+            None => Reply::built_in(&exchange, &refusal, StatusCode::FORBIDDEN),
+        },
         Refusal::TooManyValues | Refusal::Unavailable | Refusal::Failed { .. } => {
             Reply::built_in(&exchange, &refusal, StatusCode::BAD_REQUEST)
         }
@@ -98,10 +103,19 @@ pub async fn deny(
     answer.finish(exchange)
 }
 
-/// The limit that challenges, and the key.
-fn challenging<'l>(live: &'l Snapshot, denial: &Denial) -> Option<(&'l Limit, KeyHash)> {
+/// The name of the limit or list that challenges, and the key.
+fn challenging<'l>(live: &'l Snapshot, denial: &'l Denial) -> Option<(&'l str, KeyHash)> {
     let Penalty::Challenge(key) = denial.penalty else { return None };
-    Some((live.policy.limits.get(usize::from(denial.limit?.0))?, key))
+    if let DenialCause::Challenged(challenge) = &denial.cause {
+        return Some((&challenge.list, key));
+    }
+    Some((&live.policy.limits.get(usize::from(denial.limit?.0))?.name, key))
+}
+
+/// The configured status, unless that cannot have a page.
+fn challenge_status(response: &DenyResponse) -> StatusCode {
+    let configured = response.status.filter(|status| !status.is_redirection() && *status != StatusCode::NO_CONTENT);
+    configured.unwrap_or(StatusCode::TOO_MANY_REQUESTS)
 }
 
 /// Answers a request that was refused before any rule was applied. Its connection closes, because the bytes that follow
@@ -153,6 +167,16 @@ pub async fn cannot_decide(
     answer.finish(exchange)
 }
 
+/// Answers a proxy that asked: the request may pass. The rest of a body that came along is read.
+pub async fn pass(mut exchange: Pooled<Exchange>, body: RequestBody) -> Response<ResponseBody> {
+    exchange.set_passed_on();
+    let is_body_read = body.is_empty() || Box::pin(body.discard()).await;
+    let mut answer = Reply::empty(&exchange, StatusCode::OK);
+    exchange.live.ratelimit_headers.write(&mut answer.fields, &exchange.decision().report);
+    answer.close_unless(is_body_read, exchange.facts.head.version);
+    answer.finish(exchange)
+}
+
 /// What happens to the connection after an answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AfterReply {
@@ -170,11 +194,23 @@ struct Reply {
 
 impl Reply {
     fn new(exchange: &Exchange, status: StatusCode, content_type: &[u8], content: ResponseBody) -> Self {
-        let mut fields = Fields::default();
-        fields.append(KnownName::CONTENT_TYPE, content_type);
-        fields.append(KnownName::CACHE_CONTROL, NO_STORE);
-        fields.append(KnownName::X_REQUEST_ID, exchange.facts.request_id.as_bytes());
-        Self { status, fields, content }
+        let mut answer = Self { status, fields: Fields::default(), content };
+        answer.fields.append(KnownName::CONTENT_TYPE, content_type);
+        answer.name(exchange);
+        answer
+    }
+
+    /// Without content.
+    fn empty(exchange: &Exchange, status: StatusCode) -> Self {
+        let mut answer = Self { status, fields: Fields::default(), content: ResponseBody::Empty };
+        answer.name(exchange);
+        answer
+    }
+
+    /// It is for this request alone.
+    fn name(&mut self, exchange: &Exchange) {
+        self.fields.append(KnownName::CACHE_CONTROL, NO_STORE);
+        self.fields.append(KnownName::X_REQUEST_ID, exchange.facts.request_id.as_bytes());
     }
 
     /// A page for browsers, a status for gRPC, and a problem document for all other clients.
@@ -185,7 +221,8 @@ impl Reply {
     fn written(exchange: &Exchange, format: ReplyFormat, refusal: &Refusal<'_>, status: StatusCode) -> Self {
         match format {
             ReplyFormat::Grpc(content_type) => {
-                let mut answer = Self::new(exchange, StatusCode::OK, content_type.as_bytes(), ResponseBody::Empty);
+                let whole = if exchange.facts.front.takes_success_for_pass() { status } else { StatusCode::OK };
+                let mut answer = Self::new(exchange, whole, content_type.as_bytes(), ResponseBody::Empty);
                 grpc::write(&mut answer.fields, refusal, status);
                 answer
             }
@@ -200,22 +237,14 @@ impl Reply {
         }
     }
 
-    /// A challenge page for browsers, a problem document for all other clients. It has the configured status, unless
-    /// that status cannot have a page.
-    fn challenging(
-        exchange: &Exchange,
-        refusal: &Refusal<'_>,
-        response: &DenyResponse,
-        limit: &Limit,
-        key: KeyHash,
-    ) -> Self {
-        let configured = response.status.filter(|status| !status.is_redirection() && *status != StatusCode::NO_CONTENT);
-        let status = configured.unwrap_or(StatusCode::TOO_MANY_REQUESTS);
+    /// A challenge page for browsers, a problem document for all other clients.
+    fn challenging(exchange: &Exchange, refusal: &Refusal<'_>, status: StatusCode, name: &str, key: KeyHash) -> Self {
+        let status = refusing(exchange, status);
         let format = reply_format(&exchange.facts.head.fields);
         if format != ReplyFormat::Html {
             return Self::written(exchange, format, refusal, status);
         }
-        let page = challenge_page::page(exchange, limit, key, refusal);
+        let page = challenge_page::page(exchange, name, key, refusal);
         let mut answer = Self::new(exchange, status, HTML, ResponseBody::Written(page.html));
         answer.fields.append(KnownName::CONTENT_SECURITY_POLICY, page.content_security_policy.as_bytes());
         answer
@@ -229,7 +258,7 @@ impl Reply {
             return Self::written(exchange, format, refusal, StatusCode::TOO_MANY_REQUESTS);
         }
         let usual = if response.redirect.is_some() { StatusCode::SEE_OTHER } else { StatusCode::TOO_MANY_REQUESTS };
-        let status = response.status.unwrap_or(usual);
+        let status = refusing(exchange, response.status.unwrap_or(usual));
         let mut answer = match &response.body {
             Some(DenyBody::Verbatim { content_type, content }) => {
                 Self::new(exchange, status, content_type.as_bytes(), ResponseBody::Full(content.clone()))
@@ -266,7 +295,7 @@ impl Reply {
         let body = if is_bodiless {
             self.fields.remove(KnownName::CONTENT_TYPE);
             ResponseBody::Empty
-        } else if exchange.facts.head.method == Method::HEAD {
+        } else if exchange.facts.omits_body {
             let length = self.content.size_hint().lower();
             self.fields.append(KnownName::CONTENT_LENGTH, itoa::Buffer::new().format(length).as_bytes());
             ResponseBody::Empty
@@ -277,6 +306,12 @@ impl Reply {
         exchange.set_status(self.status);
         Response { head: ResponseHead::new(self.status, self.fields), body }
     }
+}
+
+/// The configured status of a denial, unless a proxy that asked would take it for a pass.
+fn refusing(exchange: &Exchange, configured: StatusCode) -> StatusCode {
+    let misleads = exchange.facts.front.takes_success_for_pass() && configured.is_success();
+    if misleads { StatusCode::TOO_MANY_REQUESTS } else { configured }
 }
 
 /// Configured headers replace the gateway's own. Several headers of one name become several lines.

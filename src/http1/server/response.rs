@@ -7,6 +7,7 @@ use http::Version;
 use http::header;
 use http_body::SizeHint;
 
+use crate::digits::push_decimal;
 use crate::head::Fields;
 use crate::head::KnownName;
 use crate::head::ResponseHead;
@@ -158,13 +159,23 @@ fn settle_trailers(fields: &mut Fields, may_have_some: bool, accepts_some: bool)
     names.filter_map(|name| HeaderName::from_bytes(name).ok()).collect()
 }
 
-/// Writes the whole response to an invalid head.
-pub fn write_refusal(status: StatusCode, out: &mut WriteBuffer, write_date: impl FnOnce(&mut Vec<u8>)) {
+/// Writes the whole response to an invalid head; `fields` are those beside the framing and the date.
+pub fn write_refusal(
+    status: StatusCode,
+    fields: &Fields,
+    body: &[u8],
+    out: &mut WriteBuffer,
+    write_date: impl FnOnce(&mut Vec<u8>),
+) {
     let out = out.small();
     status_line(status, None, out);
-    out.extend_from_slice(b"connection: close\r\ncontent-length: 0\r\ndate: ");
+    fields.write(out);
+    out.extend_from_slice(b"connection: close\r\ncontent-length: ");
+    push_decimal(out, u64::try_from(body.len()).unwrap_or_default());
+    out.extend_from_slice(b"\r\ndate: ");
     write_date(out);
     out.extend_from_slice(b"\r\n\r\n");
+    out.extend_from_slice(body);
 }
 
 /// Writes an interim response.

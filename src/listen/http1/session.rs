@@ -10,6 +10,7 @@ use bytes::BytesMut;
 use http::Method;
 use http::StatusCode;
 use http::Version;
+use http_body::Body;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
@@ -32,6 +33,9 @@ use crate::listen::IncomingBody;
 use crate::listen::IncomingRequest;
 use crate::listen::InterimSender;
 use crate::listen::OnUpgrade;
+use crate::listen::Refusal;
+use crate::listen::RefusedHead;
+use crate::listen::RequestHandler;
 use crate::listen::Response;
 use crate::listen::ResponseBody;
 use crate::listen::Settings;
@@ -41,13 +45,14 @@ use crate::listen::date;
 use crate::listen::progress::Phase;
 use crate::listen::progress::Progress;
 
-/// A connection that speaks HTTP/1.1. `respond` makes the future of a response, `F`, whose body is `B`.
-pub(in crate::listen) struct Http1Session<'c, S, F, B> {
+/// A connection that speaks HTTP/1.1. `respond` makes the future of a response of `handler`, `F`.
+pub(in crate::listen) struct Http1Session<'c, S, F, H: RequestHandler> {
     connection: &'c Arc<Connection>,
+    handler: &'c H,
     respond: S,
     channel: Arc<Mutex<SharedChannel>>,
     head_reader: HeadReader,
-    state: State<F, B>,
+    state: State<F, H::Body>,
     request: RequestTraits,
     upgrade: Option<oneshot::Sender<Upgraded>>,
     out: WriteBuffer,
@@ -62,11 +67,11 @@ enum State<F, B> {
     Written,
 }
 
-impl<'c, S, F, B> Http1Session<'c, S, F, B>
+impl<'c, S, F, H> Http1Session<'c, S, F, H>
 where
     S: Fn(IncomingRequest, InterimSender) -> F,
-    F: Future<Output = Response<B>> + Unpin,
-    B: ResponseBody,
+    F: Future<Output = Response<H::Body>> + Unpin,
+    H: RequestHandler,
 {
     /// `read` are bytes that were read to recognize the protocol.
     pub(in crate::listen) fn new(
@@ -74,10 +79,12 @@ where
         settings: &Settings,
         channel: Channel,
         read: BytesMut,
+        handler: &'c H,
         respond: S,
     ) -> Self {
         Self {
             connection,
+            handler,
             respond,
             channel: Arc::new(Mutex::new(SharedChannel::new(Arc::clone(connection), channel, read))),
             head_reader: HeadReader::new(settings),
@@ -170,11 +177,12 @@ where
 
     fn refuse(&mut self, status: StatusCode) {
         self.progress().enter(Phase::Head);
-        response::write_refusal(status, &mut self.out, date::write);
-        self.state = State::Writing(ResponseWriter::without_body(SessionEnd::Refused(status)));
+        let Refusal { fields, body } = self.handler.refuse(self.connection, RefusedHead::unread(status));
+        response::write_refusal(status, &fields, &body, &mut self.out, date::write);
+        self.state = State::Writing(ResponseWriter::without_body(SessionEnd::Refused));
     }
 
-    fn send(&mut self, response: Response<B>) {
+    fn send(&mut self, response: Response<H::Body>) {
         let Response { mut head, mut body } = response;
         // This drops the handler's future, which may abandon the body of the request.
         self.state = State::Written;
@@ -230,7 +238,7 @@ where
     }
 }
 
-impl<S, F, B> Http1Session<'_, S, F, B> {
+impl<S, F, H: RequestHandler> Http1Session<'_, S, F, H> {
     /// Takes the connection back from the body of the request, if it is still read.
     pub(in crate::listen) fn into_channel(self) -> Option<Channel> {
         self.channel.lock().take().map(|(channel, _)| channel)
@@ -250,7 +258,7 @@ impl<S, F, B> Http1Session<'_, S, F, B> {
     }
 }
 
-impl<S, F, B> Drop for Http1Session<'_, S, F, B> {
+impl<S, F, H: RequestHandler> Drop for Http1Session<'_, S, F, H> {
     /// Closes the connection, even if a task still reads the body.
     fn drop(&mut self) {
         let channel = self.channel.lock().take();

@@ -1,6 +1,5 @@
 //! The heads of responses over HTTP/2.
 
-use http::HeaderValue;
 use http::Response;
 use http::StatusCode;
 use http::header::CONTENT_LENGTH;
@@ -9,6 +8,7 @@ use http_body::Body;
 
 use crate::head::KnownName;
 use crate::head::ResponseHead;
+use crate::listen::Refusal;
 use crate::listen::date;
 
 /// Makes the head of a response: removes the fields of HTTP/1.1 connections, adds date and length.
@@ -35,11 +35,12 @@ pub(super) fn interim(head: ResponseHead) -> Response<()> {
     without_connection_fields(head)
 }
 
-/// The whole response to an invalid head.
-pub(super) fn refusal(status: StatusCode) -> Response<()> {
+/// The head of the response to an invalid head.
+pub(super) fn refusal(status: StatusCode, Refusal { fields, body }: &Refusal) -> Response<()> {
     let mut head = Response::new(());
     *head.status_mut() = status;
-    head.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+    *head.headers_mut() = fields.to_header_map();
+    head.headers_mut().insert(CONTENT_LENGTH, body.len().into());
     head.headers_mut().insert(DATE, date::value());
     head
 }

@@ -162,13 +162,19 @@ impl<'c, H: RequestHandler> Http2Session<'c, H> {
     /// Answers an invalid head, and then resets its stream if the head was malformed.
     fn refuse(&self, refused: RefusedHead, body: RecvStream, mut respond: SendResponse<Bytes>) {
         self.connection.progress.begin();
-        let is_malformed = refused.status == StatusCode::BAD_REQUEST;
-        let head = response_head::refusal(refused.status);
-        self.handler.refused(self.connection, refused);
+        let status = refused.status;
+        let is_malformed = status == StatusCode::BAD_REQUEST;
+        let refusal = self.handler.refuse(self.connection, refused);
+        let ends_with_head = !is_malformed && refusal.body.is_empty();
         let open = OpenStream::new(self.connection, 0);
-        if let Ok(mut stream) = respond.send_response(head, !is_malformed)
-            && is_malformed
-        {
+        let Ok(mut stream) = respond.send_response(response_head::refusal(status, &refusal), ends_with_head) else {
+            return;
+        };
+        if !refusal.body.is_empty() {
+            // Fails if the stream has gone.
+            let _ = stream.send_data(refusal.body, !is_malformed);
+        }
+        if is_malformed {
             tokio::spawn(async move {
                 // The body is read and dropped, so that it takes no window from other streams.
                 let discarded = timeout(RESET_DELAY, discard(body));

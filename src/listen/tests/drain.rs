@@ -1,4 +1,5 @@
 use super::*;
+use crate::client::Networks;
 
 #[tokio::test]
 async fn stopping_ends_accepting_and_leaves_standing_connections_alone() {
@@ -84,14 +85,8 @@ async fn connections_in_the_accept_queue_are_left_to_the_process_that_takes_the_
     let (address, second) = (first.local_addr().unwrap(), first.try_clone().unwrap());
     let start = |socket, stopper: &AcceptStopper| {
         let settings = Arc::clone(&server.settings);
-        tokio::spawn(serve(
-            socket,
-            Arc::default(),
-            settings,
-            server.app.clone(),
-            server.connections.clone(),
-            stopper.stop(),
-        ));
+        let state = Arc::new(ListenerState::new(ListenerRuntime::default(), server.connections.clone()));
+        tokio::spawn(serve(socket, state, settings, server.app.clone(), stopper.stop()));
     };
     let stopper = AcceptStopper::default();
     start(first, &stopper);
@@ -126,18 +121,12 @@ async fn half_a_head_is_read_to_its_end_while_draining() {
 #[tokio::test]
 async fn one_listener_is_drained_without_the_others() {
     let server = Server::start(settings());
-    let listener = server.connections.of_listener();
+    let listener = server.connections.part();
     let socket = bind((Ipv4Addr::LOCALHOST, 0).into(), Stack::Dual, 1).unwrap().remove(0);
     let address = socket.local_addr().unwrap();
     let stopper = AcceptStopper::default();
-    tokio::spawn(serve(
-        socket,
-        Arc::default(),
-        Arc::clone(&server.settings),
-        server.app.clone(),
-        listener.clone(),
-        stopper.stop(),
-    ));
+    let state = Arc::new(ListenerState::new(ListenerRuntime::default(), listener.clone()));
+    tokio::spawn(serve(socket, state, Arc::clone(&server.settings), server.app.clone(), stopper.stop()));
     let mut there = Client::connect(address).await;
     there.get("/").await;
     let mut here = server.connect().await;
@@ -150,6 +139,26 @@ async fn one_listener_is_drained_without_the_others() {
     assert!(here.get("/").await.starts_with("HTTP/1.1 200"));
     server.connections.drain().await;
     here.closed().await;
+}
+
+#[tokio::test]
+async fn connections_from_before_a_listener_served_otherwise_are_drained_without_the_later_ones() {
+    let server = Server::start(settings());
+    let mut early = server.connect().await;
+    early.get("/").await;
+    let terms = ListenerSettings { askers: Some(Networks::loopback()), ..ListenerSettings::default() };
+    let change = server.door.change(ListenerRuntime::prepare(terms.clone(), None).unwrap());
+    let (_, before) = change.serves.expect("it answers proxies now");
+    let mut late = server.connect().await;
+    late.get("/").await;
+    let change = server.door.change(ListenerRuntime::prepare(terms, None).unwrap());
+    assert!(change.serves.is_none());
+
+    before.drain().await;
+
+    early.closed().await;
+    assert!(late.get("/").await.starts_with("HTTP/1.1 200"));
+    assert_eq!(server.connections.count(), 1);
 }
 
 #[tokio::test]

@@ -50,6 +50,7 @@ use super::bind;
 use super::serve;
 use crate::head::KnownName;
 use crate::head::ResponseHead;
+use crate::listen::Refusal;
 
 /// A timeout that a test waits for. No other step takes as long.
 const SHORT: Duration = Duration::from_millis(150);
@@ -89,20 +90,21 @@ impl Server {
 
     fn with_terms(settings: Settings, terms: ListenerSettings) -> Self {
         let socket = bind((Ipv4Addr::LOCALHOST, 0).into(), Stack::Dual, 1).unwrap().remove(0);
+        let connections = Connections::default();
+        let runtime = ListenerRuntime::prepare(terms, None).unwrap();
         let server = Self {
             address: socket.local_addr().unwrap(),
-            connections: Connections::default(),
+            connections: connections.clone(),
             stop: AcceptStopper::default(),
             app: App::default(),
             settings: Arc::new(ArcSwap::from_pointee(settings)),
-            door: Arc::new(ListenerState::new(ListenerRuntime::prepare(terms, None).unwrap())),
+            door: Arc::new(ListenerState::new(runtime, connections)),
         };
         tokio::spawn(serve(
             socket,
             Arc::clone(&server.door),
             Arc::clone(&server.settings),
             server.app.clone(),
-            server.connections.clone(),
             server.stop.stop(),
         ));
         server
@@ -213,8 +215,9 @@ impl RequestHandler for App {
         })
     }
 
-    fn refused(&self, _: &Connection, refused: RefusedHead) {
+    fn refuse(&self, _: &Connection, refused: RefusedHead) -> Refusal {
         self.malformed.lock().push(refused.status);
+        Refusal::default()
     }
 }
 

@@ -6,7 +6,10 @@ use crate::client::TrustedProxies;
 
 fn proxied(trusted: &str) -> ListenerSettings {
     let networks = vec![trusted.parse().unwrap()];
-    ListenerSettings { proxy_protocol: Some(TrustedProxies::new(networks, ForwardingHeader::XForwardedFor)), tls: None }
+    ListenerSettings {
+        proxy_protocol: Some(TrustedProxies::new(networks, ForwardingHeader::XForwardedFor)),
+        ..ListenerSettings::default()
+    }
 }
 
 fn behind_loopback(settings: Settings) -> Server {

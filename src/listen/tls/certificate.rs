@@ -1,5 +1,6 @@
 //! A certificate and its key, checked against each other.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -17,6 +18,7 @@ pub struct Certificate {
     pub(super) certified: Arc<CertifiedKey>,
     /// Lower-case DNS names, some of them `*.example.com`.
     pub names: Vec<String>,
+    pub addresses: Vec<IpAddr>,
     /// Not valid before this.
     pub begins: Timestamp,
     /// Not valid after this.
@@ -47,7 +49,8 @@ impl Certificate {
         let chain = certificates(chain).ok_or(InvalidCertificate::Malformed)?;
         let first = chain.first().ok_or(InvalidCertificate::NoCertificate)?;
         let facts = x509::parse(first).ok_or(InvalidCertificate::Malformed)?;
-        let (names, begins, expires) = (facts.names, facts.begins, facts.expires);
+        let (names, addresses) = (facts.names, facts.addresses);
+        let (begins, expires) = (facts.begins, facts.expires);
         let Ok(found) = PrivateKeyDer::from_pem_slice(key.as_bytes()) else {
             let is_encrypted = key.contains("BEGIN ENCRYPTED PRIVATE KEY");
             return Err(if is_encrypted { InvalidCertificate::EncryptedKey } else { InvalidCertificate::NoKey });
@@ -61,7 +64,7 @@ impl Certificate {
         if key.public_key().is_none_or(|public_key| public_key.as_ref() != facts.public_key) {
             return Err(InvalidCertificate::Mismatch);
         }
-        Ok(Self { certified: Arc::new(CertifiedKey::new(chain, key)), names, begins, expires })
+        Ok(Self { certified: Arc::new(CertifiedKey::new(chain, key)), names, addresses, begins, expires })
     }
 }
 

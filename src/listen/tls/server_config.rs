@@ -11,6 +11,7 @@ use rustls::server::danger::ClientCertVerifier;
 
 use super::certificate::Certificate;
 use super::certificate_resolver::CertificateResolver;
+use super::name_expiries::NameExpiries;
 use crate::tls::CaCertificates;
 
 /// The `tls` of a listener as it is configured.
@@ -28,6 +29,7 @@ pub struct Tls {
     pub(super) config: Arc<ServerConfig>,
     tickets: Arc<dyn ProducesTickets>,
     pub(super) verifier: Option<Arc<dyn ClientCertVerifier>>,
+    name_expiries: NameExpiries,
 }
 
 /// Why TLS cannot be set up, for instance because the system has no random numbers.
@@ -55,6 +57,8 @@ impl Tls {
                 Some(builder.build().map_err(|error| TlsSetupError(rustls::Error::General(error.to_string())))?)
             }
         };
+        let schemes = provider.signature_verification_algorithms.supported_schemes();
+        let name_expiries = NameExpiries::of(&settings.certificates, &schemes);
         let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let builder = builder.map_err(TlsSetupError)?;
         let builder = match &verifier {
@@ -66,7 +70,12 @@ impl Tls {
         config.ticketer = Arc::clone(&tickets);
         // Early data could be replayed by anyone who saw it.
         config.max_early_data_size = 0;
-        Ok(Arc::new(Self { settings, config: Arc::new(config), tickets, verifier }))
+        Ok(Arc::new(Self { settings, config: Arc::new(config), tickets, verifier, name_expiries }))
+    }
+
+    /// When what clients are shown for each name ends.
+    pub(in crate::listen) fn name_expiries(&self) -> &NameExpiries {
+        &self.name_expiries
     }
 }
 

@@ -2,6 +2,10 @@
 //!
 //! These are the operator's own certificates. Clients verify them, not we.
 
+use std::net::IpAddr;
+use std::net::Ipv4Addr;
+use std::net::Ipv6Addr;
+
 use jiff::Timestamp;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
@@ -13,6 +17,8 @@ use x509_parser::time::ASN1Time;
 pub(super) struct CertificateFacts<'d> {
     /// Lower-case DNS names, some of them `*.example.com`: its alternative names and its common name.
     pub(super) names: Vec<String>,
+    /// The addresses among its alternative names.
+    pub(super) addresses: Vec<IpAddr>,
     pub(super) begins: Timestamp,
     pub(super) expires: Timestamp,
     /// In DER, as the certificate has it.
@@ -22,10 +28,12 @@ pub(super) struct CertificateFacts<'d> {
 /// Parses a certificate in DER; `None`: it is malformed.
 pub(super) fn parse(der: &[u8]) -> Option<CertificateFacts<'_>> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
-    let mut names = Vec::new();
+    let (mut names, mut addresses) = (Vec::new(), Vec::new());
     for name in certificate.subject_alternative_name().ok()?.iter().flat_map(|all| &all.value.general_names) {
-        if let GeneralName::DNSName(name) = name {
-            add(name, &mut names);
+        match name {
+            GeneralName::DNSName(name) => add(name, &mut names),
+            GeneralName::IPAddress(octets) => addresses.extend(address(octets)),
+            _ => {}
         }
     }
     // Old certificates have their name here.
@@ -34,7 +42,13 @@ pub(super) fn parse(der: &[u8]) -> Option<CertificateFacts<'_>> {
     }
     let validity = certificate.validity();
     let (begins, expires) = (moment(validity.not_before)?, moment(validity.not_after)?);
-    Some(CertificateFacts { names, begins, expires, public_key: certificate.tbs_certificate.subject_pki.raw })
+    Some(CertificateFacts {
+        names,
+        addresses,
+        begins,
+        expires,
+        public_key: certificate.tbs_certificate.subject_pki.raw,
+    })
 }
 
 fn add(name: &str, names: &mut Vec<String>) {
@@ -43,6 +57,11 @@ fn add(name: &str, names: &mut Vec<String>) {
     if !name.is_empty() && name.bytes().all(fits) && !names.contains(&name) {
         names.push(name);
     }
+}
+
+fn address(octets: &[u8]) -> Option<IpAddr> {
+    let v4 = <[u8; 4]>::try_from(octets).map(|octets| IpAddr::from(Ipv4Addr::from(octets)));
+    v4.or_else(|_| <[u8; 16]>::try_from(octets).map(|octets| Ipv6Addr::from(octets).into())).ok()
 }
 
 fn moment(time: ASN1Time) -> Option<Timestamp> {
@@ -62,7 +81,9 @@ mod tests {
 
     fn example() -> (Vec<u8>, Vec<u8>) {
         let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(["A.example.com".to_owned(), "*.example.com".to_owned()]).unwrap();
+        let mut params =
+            CertificateParams::new(["A.example.com", "*.example.com", "192.0.2.1", "2001:db8::1"].map(str::to_owned))
+                .unwrap();
         params.distinguished_name.push(DnType::CommonName, "common.example.com");
         params.not_before = date_time_ymd(1999, 12, 31);
         params.not_after = date_time_ymd(2126, 2, 28);
@@ -74,6 +95,7 @@ mod tests {
         let (der, public_key) = example();
         let facts = parse(&der).unwrap();
         assert_eq!(facts.names, ["a.example.com", "*.example.com", "common.example.com"]);
+        assert_eq!(facts.addresses, ["192.0.2.1", "2001:db8::1"].map(|text| text.parse::<IpAddr>().unwrap()));
         assert_eq!(facts.begins.to_string(), "1999-12-31T00:00:00Z");
         assert_eq!(facts.expires.to_string(), "2126-02-28T00:00:00Z");
         assert_eq!(facts.public_key, public_key);

@@ -103,6 +103,7 @@ const USER_AGENT: FieldName = name!("user_agent", "user_agent.original", "user_a
 const ROUTE: FieldName = name!("route", "portcullis.route", "portcullis.route");
 const DECISION: FieldName = name!("decision", "event.action", "portcullis.decision");
 const LIMIT: FieldName = name!("limit", "rule.name", "portcullis.limit");
+const LIST: FieldName = name!("list", "portcullis.list", "portcullis.list");
 const KEY: FieldName = name!("key", "portcullis.key", "portcullis.key");
 const KEY_MASKED: FieldName = name!("key_masked", "portcullis.key_masked", "portcullis.key_masked");
 const BAN: FieldName = name!("ban", "portcullis.ban", "portcullis.ban");
@@ -121,7 +122,7 @@ fn or_unknown<'a, T>(value: Option<T>, known: impl FnOnce(T) -> FieldValue<'a>) 
     value.map_or(FieldValue::Unknown, known)
 }
 
-/// Appends every field. `query`, `outcome` and `error` are left out where they are unknown.
+/// Appends every field. `query`, `list`, `outcome` and `error` are left out where they are unknown.
 #[inline]
 pub(super) fn each<F: FieldFormat>(line: &mut Vec<u8>, request: &RequestRecord<'_>, context: &LineContext<'_>) {
     F::put(line, &REQUEST_ID, FieldValue::Text(request.request_id));
@@ -140,6 +141,9 @@ pub(super) fn each<F: FieldFormat>(line: &mut Vec<u8>, request: &RequestRecord<'
     F::put(line, &ROUTE, or_unknown(context.route, FieldValue::Text));
     F::put(line, &DECISION, FieldValue::Word(request.decision.as_str()));
     F::put(line, &LIMIT, or_unknown(request.limit, FieldValue::Text));
+    if let Some(list) = request.list {
+        F::put(line, &LIST, FieldValue::Text(list));
+    }
     let key = request.applied_limit.and_then(|applied| applied.masked_key.as_ref());
     F::put(line, &KEY, or_unknown(key, |key| FieldValue::Hash(key.hash.0)));
     F::put(line, &KEY_MASKED, or_unknown(key, |key| FieldValue::MaskedKey(&key.parts)));

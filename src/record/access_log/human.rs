@@ -29,6 +29,7 @@ pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, request: &RequestRecord<'
     line.push(b' ');
     plain(line, request.decision.as_str());
     labelled(line, "limit", request.limit);
+    labelled(line, "list", request.list);
     if let Some(key) = request.applied_limit.and_then(|applied| applied.masked_key.as_ref()) {
         for (selector, value) in &key.parts {
             labelled(line, selector, Some(value));

@@ -18,7 +18,7 @@ impl<'a> LineContext<'a> {
     /// The names of the shadow limits that would have denied the request.
     pub(super) fn shadow_limits(&self, request: &RequestRecord<'a>) -> impl Iterator<Item = &'a str> {
         let limits = self.limits;
-        let denied = request.limits.iter().filter(|report| report.shadow && report.denied);
+        let denied = request.limits.iter().filter(|report| report.shadow && report.applied.is_some());
         denied.map(move |report| &*limits[usize::from(report.limit.0)].name)
     }
 }

@@ -1,17 +1,18 @@
 //! Keeps the advice that holds now.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tracing::warn;
 
+use super::finding::Finding;
+use super::judgement::Judge;
+use super::judgement::Subject;
+use super::judgement::Verdict;
 use super::kind::Advice;
 use super::kind::AdviceKind;
 use super::observed::Observed;
-use super::observed::ObservedLimit;
-use super::observed::ObservedRoute;
-use super::share::ENOUGH;
-use super::share::Share;
 use crate::clock::Timestamp;
 
 /// The advice that holds now. It is logged when it begins.
@@ -22,17 +23,13 @@ pub struct Advisor {
 
 #[derive(Debug, Default)]
 struct State {
-    /// By kind, and the name of the limit or route.
-    advice: BTreeMap<(AdviceKind, String), Advice>,
-    shares: BTreeMap<(AdviceKind, String), Share>,
-    /// How many requests had passed when a limit was seen first, and had decided about by then.
-    limits_since: BTreeMap<String, (u64, u64)>,
-}
-
-/// Advice that is to begin: what is said, and what to write.
-struct Finding {
-    message: String,
-    help: String,
+    advice: BTreeMap<Subject, Advice>,
+    judge: Judge,
+    /// When advice was logged last.
+    logged: BTreeMap<Subject, Timestamp>,
+    /// Advice that a reload may have interrupted: since when it held, and until when. What proxies ask about is seen anew after
+    /// a reload.
+    interrupted: BTreeMap<Subject, (Timestamp, Timestamp)>,
 }
 
 impl Advisor {
@@ -43,22 +40,7 @@ impl Advisor {
 
     /// Judges what was counted so far. To be called every second.
     pub fn judge(&self, observed: &Observed, now: Timestamp) {
-        let mut begun = Vec::new();
-        {
-            let mut state = self.state.lock();
-            state.forget_others(observed);
-            let mut judgement = Judgement { state: &mut state, now, begun: &mut begun };
-            judgement.forwarding(observed);
-            judgement.one_client(observed);
-            for limit in &observed.limits {
-                judgement.login_field(limit);
-                judgement.never_counted(limit, observed.passed);
-            }
-            for route in &observed.routes {
-                judgement.outcome(route);
-            }
-        }
-        for Advice { kind, message, limit, route, help, .. } in &begun {
+        for Advice { kind, message, limit, route, help, .. } in self.state.lock().judge(observed, now) {
             let (limit, route) = (limit.as_deref(), route.as_deref());
             warn!(advice = kind.as_str(), limit, route, help, "{message}; {help}");
         }
@@ -66,121 +48,114 @@ impl Advisor {
 }
 
 impl State {
+    /// Returns the advice that is to be logged.
+    fn judge(&mut self, observed: &Observed, now: Timestamp) -> Vec<Advice> {
+        self.forget_others(observed, now);
+        let mut begun = Vec::new();
+        for (subject, verdict) in self.judge.judge(observed) {
+            match verdict {
+                Verdict::Holds(finding) => begun.extend(self.begin(subject, finding, now)),
+                Verdict::HoldsNot => drop(self.advice.remove(&subject)),
+                Verdict::AsBefore => {}
+            }
+        }
+        begun
+    }
+
     /// Drops what was known of limits and routes that are not in force any more.
-    fn forget_others(&mut self, observed: &Observed) {
+    fn forget_others(&mut self, observed: &Observed, now: Timestamp) {
         let has_limit = |name: &str| observed.limits.iter().any(|limit| limit.name == name);
+        let is_unseen = |name: &str| observed.unseen.iter().any(|route| route.name == name);
         let has_route = |name: &str| observed.routes.iter().any(|route| route.name == name);
-        let is_there = |(kind, name): &(AdviceKind, String)| match kind {
+        let is_in_force = |(kind, name): &Subject| match kind {
             AdviceKind::MissingField | AdviceKind::LimitNeverCounted => has_limit(name),
             AdviceKind::OutcomeMatchesNeither => has_route(name),
+            AdviceKind::AnswersUnseen => is_unseen(name),
             AdviceKind::UntrustedForwarding | AdviceKind::OneClient | AdviceKind::Check => true,
         };
-        self.advice.retain(|subject, _| is_there(subject));
-        self.shares.retain(|subject, _| is_there(subject));
-        self.limits_since.retain(|name, _| has_limit(name));
-    }
-}
-
-struct Judgement<'j> {
-    state: &'j mut State,
-    now: Timestamp,
-    begun: &'j mut Vec<Advice>,
-}
-
-impl Judgement<'_> {
-    fn forwarding(&mut self, observed: &Observed) {
-        let kind = AdviceKind::UntrustedForwarding;
-        let Some((all, part)) = self.share(kind, "", observed.passed, observed.untrusted_forwarding) else { return };
-        // A few of them are clients that try it.
-        let finding = (part * 10 >= all).then(|| Finding {
-            message: format!(
-                "{part} of the last {all} requests name their client in a forwarding header, and come from peers that are \
-                 not in trusted_proxies: the header is ignored, and all clients behind a proxy count as one"
-            ),
-            help: "if that is a proxy of yours, write its address: `client_ip: {trusted_proxies: [ADDRESS]}`".to_owned(),
+        let interrupted = &mut self.interrupted;
+        self.advice.retain(|subject, advice| {
+            let stays = is_in_force(subject);
+            if !stays && subject.0 == AdviceKind::AnswersUnseen {
+                interrupted.insert(subject.clone(), (advice.since, now));
+            }
+            stays
         });
-        self.set(kind, "", finding);
+        interrupted.retain(|_, (_, until)| now.since(*until) < RESUMED_WITHIN);
+        self.logged.retain(|subject, _| is_in_force(subject) || interrupted.contains_key(subject));
+        self.judge.retain(is_in_force);
     }
 
-    fn one_client(&mut self, observed: &Observed) {
-        let finding =
-            observed.busiest_client.as_ref().filter(|(_, part, all)| *all >= ENOUGH && part * 100 >= all * 95);
-        let finding = finding.map(|(client, part, all)| Finding {
-            message: format!("{client} sent {part} of the last {all} requests: all clients behind it count as one"),
-            help: format!("if that is a proxy or a load balancer, write `client_ip: {{trusted_proxies: [{client}]}}`"),
-        });
-        self.set(AdviceKind::OneClient, "", finding);
-    }
-
-    fn login_field(&mut self, limit: &ObservedLimit) {
-        let ObservedLimit { name, login_field: Some(field), decided, lacking } = limit else { return };
-        let kind = AdviceKind::MissingField;
-        let Some((all, part)) = self.share(kind, name, *decided, *lacking) else { return };
-        let finding = (part * 2 >= all).then(|| Finding {
-            message: format!("{part} of the last {all} requests that met {name} lack {field}: they share one budget"),
-            help: format!(
-                "write the name that the application's form has in place of `{field}` in the key of {name}, and match \
-                 only the requests that log in"
-            ),
-        });
-        self.set(kind, name, finding);
-    }
-
-    fn never_counted(&mut self, limit: &ObservedLimit, passed: u64) {
-        let ObservedLimit { name, decided, .. } = limit;
-        let since = self.state.limits_since.entry(name.clone()).or_insert((passed, *decided));
-        let meanwhile = passed.saturating_sub(since.0);
-        let finding = (*decided == since.1 && meanwhile >= ENOUGH).then(|| Finding {
-            message: format!("{name} has counted nothing while {meanwhile} requests passed"),
-            help: format!(
-                "see with `portcullis explain URL` which route such a request takes: does the `match` of the route of \
-                 {name} name the right method and path, and does no route before it match?"
-            ),
-        });
-        if *decided != since.1 {
-            // From its first request on a limit is known to work.
-            since.1 = u64::MAX;
-        }
-        self.set(AdviceKind::LimitNeverCounted, name, finding);
-    }
-
-    fn outcome(&mut self, route: &ObservedRoute) {
-        let ObservedRoute { name, answers, neither } = route;
-        let kind = AdviceKind::OutcomeMatchesNeither;
-        let Some((all, part)) = self.share(kind, name, *answers, *neither) else { return };
-        let finding = (part * 2 >= all).then(|| Finding {
-            message: format!("{part} of the last {all} answers on {name} match neither side of its outcome"),
-            help:
-                "write what the application answers to a login: `outcome: {success: {status: 302}, otherwise: failure}`"
-                    .to_owned(),
-        });
-        self.set(kind, name, finding);
-    }
-
-    fn share(&mut self, kind: AdviceKind, name: &str, all: u64, part: u64) -> Option<(u64, u64)> {
-        let share = self.state.shares.entry((kind, name.to_owned()));
-        share.or_insert_with(|| Share::from(0, 0)).take(all, part)
-    }
-
-    /// Begins, keeps or ends advice.
-    fn set(&mut self, kind: AdviceKind, name: &str, finding: Option<Finding>) {
-        let subject = (kind, name.to_owned());
-        let Some(Finding { message, help }) = finding else {
-            self.state.advice.remove(&subject);
-            return;
-        };
-        let name = || Some(name.to_owned());
+    /// Begins advice, or renews it. Returns it where it is to be logged: where it comes and goes, once a day is enough.
+    fn begin(&mut self, subject: Subject, Finding { message, help }: Finding, now: Timestamp) -> Option<Advice> {
+        let (kind, name) = subject.clone();
         let (limit, route) = match kind {
-            AdviceKind::MissingField | AdviceKind::LimitNeverCounted => (name(), None),
-            AdviceKind::OutcomeMatchesNeither => (None, name()),
+            AdviceKind::MissingField | AdviceKind::LimitNeverCounted => (Some(name), None),
+            AdviceKind::OutcomeMatchesNeither | AdviceKind::AnswersUnseen => (None, Some(name)),
             AdviceKind::UntrustedForwarding | AdviceKind::OneClient | AdviceKind::Check => (None, None),
         };
-        let known = self.state.advice.get(&subject);
-        let since = known.map_or(self.now, |known| known.since);
-        let advice = Advice { kind, message, since, limit, route, help };
-        if known.is_none() {
-            self.begun.push(advice.clone());
+        let resumed = self.interrupted.remove(&subject).map(|(since, _)| since);
+        let known = self.advice.get(&subject).map(|known| known.since).or(resumed);
+        let was_logged = self.logged.get(&subject).is_some_and(|logged| now.since(*logged) < SILENT_FOR);
+        let is_to_be_logged = known.is_none() && !was_logged;
+        let advice = Advice { kind, message, since: known.unwrap_or(now), limit, route, help };
+        self.advice.insert(subject.clone(), advice.clone());
+        if !is_to_be_logged {
+            return None;
         }
-        self.state.advice.insert(subject, advice);
+        self.logged.insert(subject, now);
+        Some(advice)
+    }
+}
+
+/// As long as advice that was logged is not logged again.
+const SILENT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Advice that ends and holds again so soon has held all the time.
+const RESUMED_WITHIN: Duration = Duration::from_secs(10 * 60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::advice::ObservedRoute;
+    use crate::record::advice::UnseenRoute;
+
+    #[test]
+    fn advice_that_comes_and_goes_is_logged_once_a_day() {
+        let mut state = State::default();
+        let mut logged_at = |thousand: u64, neither: u64, hour: u64| {
+            let route = ObservedRoute { name: "login".into(), answers: thousand * 1000, neither };
+            let observed = Observed { routes: vec![route], ..Observed::default() };
+            let now = Timestamp::from_micros(hour * 3_600_000_000);
+            state.judge(&observed, now).len()
+        };
+        assert_eq!(logged_at(1, 600, 1), 1);
+        assert_eq!(logged_at(2, 600, 2), 0);
+        assert_eq!(logged_at(3, 1600, 3), 0);
+        assert_eq!(logged_at(4, 1600, 4), 0);
+        assert_eq!(logged_at(5, 2600, 26), 1);
+    }
+
+    #[test]
+    fn what_a_reload_interrupts_has_held_all_the_time() {
+        let mut state = State::default();
+        let mut logged_at = |is_seen: bool, minute: u64| {
+            let (name, concurrent) = ("login".to_owned(), vec!["few".to_owned()]);
+            let route = UnseenRoute { name, waiting: Vec::new(), concurrent, knows_clients: false };
+            let observed = Observed { unseen: is_seen.then_some(route).into_iter().collect(), ..Observed::default() };
+            let now = Timestamp::from_micros(minute * 60_000_000);
+            let logged = state.judge(&observed, now).len();
+            (logged, state.advice.values().map(|advice| advice.since.as_micros() / 60_000_000).collect::<Vec<_>>())
+        };
+        assert_eq!(logged_at(true, 1), (1, vec![1]));
+        assert_eq!(logged_at(false, 2), (0, vec![]));
+        assert_eq!(logged_at(true, 9), (0, vec![1]));
+        // A reload more than a day later.
+        assert_eq!(logged_at(false, 3000), (0, vec![]));
+        assert_eq!(logged_at(true, 3009), (0, vec![1]));
+        // It was mended, and is there again.
+        assert_eq!(logged_at(false, 4000), (0, vec![]));
+        assert_eq!(logged_at(false, 4010), (0, vec![]));
+        assert_eq!(logged_at(true, 4020), (1, vec![4020]));
     }
 }

@@ -28,6 +28,9 @@ pub enum AdviceKind {
     OutcomeMatchesNeither,
     /// No request has met the limit.
     LimitNeverCounted,
+    /// A proxy asks about requests of a route with rules that only the answer of the application, or the end of a request,
+    /// can satisfy.
+    AnswersUnseen,
     /// A warning of `check`.
     Check,
 }
@@ -40,6 +43,7 @@ impl AdviceKind {
             Self::MissingField => "missing_field",
             Self::OutcomeMatchesNeither => "outcome_matches_neither",
             Self::LimitNeverCounted => "limit_never_counted",
+            Self::AnswersUnseen => "answers_unseen",
             Self::Check => "check",
         }
     }

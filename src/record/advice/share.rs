@@ -14,13 +14,13 @@ impl Share {
     }
 
     /// The numbers since the last verdict, `(all, part)`, once they are [`ENOUGH`]; they then begin anew. A counter that went
-    /// back counts from there.
+    /// back counts from there. A request may be in `part` a moment before it is in `all`.
     pub(super) fn take(&mut self, all: u64, part: u64) -> Option<(u64, u64)> {
         let since = (all.saturating_sub(self.all), part.saturating_sub(self.part));
         if all < self.all || since.0 >= ENOUGH {
             *self = Self { all, part };
         }
-        (since.0 >= ENOUGH).then_some(since)
+        (since.0 >= ENOUGH).then_some((since.0, since.1.min(since.0)))
     }
 }
 

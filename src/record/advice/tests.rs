@@ -1,10 +1,26 @@
 use super::*;
 use crate::clock::Timestamp;
+use crate::limit::Missing;
 
 const NOW: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
 
 fn limit(decided: u64, lacking: u64) -> ObservedLimit {
-    ObservedLimit { name: "login".into(), login_field: Some("param.username".into()), decided, lacking }
+    ObservedLimit {
+        name: "login".into(),
+        key: vec!["client_ip".into(), "param.username".into()],
+        login_field: Some("param.username".into()),
+        missing: Missing::Count,
+        spares_some: false,
+        routes: vec!["POST /login".into()],
+        waits_for_rare_requests: false,
+        passed: decided,
+        decided,
+        lacking,
+    }
+}
+
+fn busiest(requests: u64, all: u64) -> BusiestClient {
+    BusiestClient { client: "198.51.100.7".into(), is_trusted_proxy: false, requests, all }
 }
 
 /// The kinds that hold after this.
@@ -20,9 +36,11 @@ fn nothing_is_said_before_a_thousand_requests() {
     let observed = Observed {
         passed: 999,
         untrusted_forwarding: 999,
-        busiest_client: Some(("198.51.100.7".into(), 999, 999)),
+        untrusted_peers: Vec::new(),
+        busiest_client: Some(busiest(999, 999)),
         limits: vec![limit(999, 999)],
         routes: vec![route],
+        unseen: Vec::new(),
     };
     assert_eq!(kinds(&advisor, &observed), []);
 }
@@ -30,12 +48,13 @@ fn nothing_is_said_before_a_thousand_requests() {
 #[test]
 fn each_is_said_from_a_thousand_on_and_gone_when_it_is_no_longer_so() {
     let advisor = Advisor::default();
-    let observe = |passed: u64, part: u64, busiest: u64| Observed {
+    let observe = |passed: u64, part: u64, requests: u64| Observed {
         passed,
         untrusted_forwarding: part,
-        busiest_client: Some(("198.51.100.7".into(), busiest, 1000)),
+        busiest_client: Some(busiest(requests, 1000)),
         limits: vec![limit(passed, part)],
         routes: vec![ObservedRoute { name: "login".into(), answers: passed, neither: part }],
+        ..Observed::default()
     };
     assert_eq!(kinds(&advisor, &observe(0, 0, 0)), []);
     let all = [
@@ -68,4 +87,95 @@ fn a_limit_that_counts_nothing_is_named_until_it_counts() {
     assert_eq!(kinds(&advisor, &observe(1051, 1)), []);
     assert_eq!(kinds(&advisor, &observe(9000, 1)), []);
     assert_eq!(kinds(&advisor, &observe(90_000, 1)), []);
+}
+
+/// The only advice after this.
+#[track_caller]
+fn only(advisor: &Advisor, observed: &Observed) -> Advice {
+    advisor.judge(observed, NOW);
+    let [advice] = &advisor.advice()[..] else { panic!("{:?}", advisor.advice()) };
+    advice.clone()
+}
+
+#[test]
+fn a_route_whose_answers_are_not_seen_is_named_with_what_follows() {
+    let unseen = |waiting: &[&str], concurrent: &[&str], knows_clients| {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let (name, waiting, concurrent) = ("login".to_owned(), names(waiting), names(concurrent));
+        let unseen = vec![UnseenRoute { name, waiting, concurrent, knows_clients }];
+        only(&Advisor::default(), &Observed { unseen, ..Observed::default() })
+    };
+    let all = unseen(&["failures", "guesses"], &["few"], true);
+    assert_eq!((all.kind, all.route.as_deref()), (AdviceKind::AnswersUnseen, Some("login")));
+    let therefore = "failures and guesses counts every request as if its answer never came, no client becomes a known one, few is left out";
+    assert!(all.message.ends_with(therefore), "{}", all.message);
+    assert!(unseen(&[], &["few"], false).message.ends_with("not seen here: few is left out"));
+    let advisor = Advisor::default();
+    let route =
+        UnseenRoute { name: "a".into(), waiting: Vec::new(), concurrent: vec!["few".into()], knows_clients: false };
+    assert_eq!(kinds(&advisor, &Observed { unseen: vec![route], ..Observed::default() }), [AdviceKind::AnswersUnseen]);
+    assert_eq!(kinds(&advisor, &Observed::default()), []);
+}
+
+#[test]
+fn the_line_to_write_names_the_proxies_and_their_header() {
+    let peer = |address: &str, header: &str, samples: u64| UntrustedPeer {
+        address: address.parse().unwrap(),
+        header: header.into(),
+        samples,
+    };
+    let help = |peers: &[UntrustedPeer]| {
+        let untrusted_peers = peers.to_vec();
+        let observed = Observed { passed: 1000, untrusted_forwarding: 900, untrusted_peers, ..Observed::default() };
+        only(&Advisor::default(), &observed).help
+    };
+    // An address that tries it now and then is not to be trusted.
+    let one = help(&[peer("10.0.0.10", "x-forwarded-for", 100), peer("192.0.2.1", "x-forwarded-for", 5)]);
+    assert!(one.ends_with("write `client_ip: {trusted_proxies: [10.0.0.10]}`"), "{one}");
+    let two = help(&[peer("10.0.0.10", "x-real-ip", 50), peer("fd00::10", "x-real-ip", 60)]);
+    assert!(two.ends_with("`client_ip: {trusted_proxies: [\"fd00::10\", 10.0.0.10], header: x-real-ip}`"), "{two}");
+    assert!(help(&[]).ends_with("`client_ip: {trusted_proxies: [ADDRESS]}`"));
+}
+
+#[test]
+fn a_trusted_proxy_that_names_no_client_is_told_to() {
+    let trusted = Some(BusiestClient { is_trusted_proxy: true, ..busiest(990, 1000) });
+    let advice = only(&Advisor::default(), &Observed { busiest_client: trusted, ..Observed::default() });
+    assert!(advice.message.contains("is in trusted_proxies") && advice.help.contains("header:"), "{advice:?}");
+    let network = Some(BusiestClient { client: "2001:db8::/64".into(), ..busiest(990, 1000) });
+    let advice = only(&Advisor::default(), &Observed { busiest_client: network, ..Observed::default() });
+    assert!(advice.help.ends_with("`client_ip: {trusted_proxies: [ADDRESS]}`"), "{advice:?}");
+}
+
+#[test]
+fn what_was_said_of_one_client_stays_while_too_few_requests_say_anything_else() {
+    let advisor = Advisor::default();
+    let observe = |requests, all| Observed { busiest_client: Some(busiest(requests, all)), ..Observed::default() };
+    assert_eq!(kinds(&advisor, &observe(999, 1000)), [AdviceKind::OneClient]);
+    assert_eq!(kinds(&advisor, &observe(1, 500)), [AdviceKind::OneClient]);
+    assert_eq!(kinds(&advisor, &observe(1, 1000)), []);
+}
+
+#[test]
+fn a_limit_that_waits_for_rare_requests_or_spares_those_that_come_is_well() {
+    let with = |limit: ObservedLimit| {
+        let advisor = Advisor::default();
+        let observe = |passed: u64, on_routes: u64| Observed {
+            passed,
+            limits: vec![ObservedLimit { passed: on_routes, ..limit.clone() }],
+            ..Observed::default()
+        };
+        kinds(&advisor, &observe(0, 0));
+        advisor.judge(&observe(2000, 7), NOW);
+        advisor.advice()
+    };
+    assert_eq!(with(ObservedLimit { waits_for_rare_requests: true, ..limit(0, 0) }), []);
+    assert_eq!(with(ObservedLimit { spares_some: true, ..limit(0, 0) }), []);
+    let [advice] = &with(ObservedLimit { missing: Missing::Skip, ..limit(0, 0) })[..] else { panic!("no advice") };
+    assert!(
+        advice.message.contains("the 7 that it is for") && advice.help.contains("`key: [client_ip, param.NAME]`"),
+        "{advice:?}"
+    );
+    let [advice] = &with(limit(0, 0))[..] else { panic!("no advice") };
+    assert!(advice.message.contains("login (on POST /login)") && advice.help.contains("`match: "), "{advice:?}");
 }

@@ -4,6 +4,7 @@
 //! Events that a full queue has no room for are dropped and counted.
 
 mod appender;
+mod crowdsec;
 mod file;
 mod redis_stream;
 mod settings;

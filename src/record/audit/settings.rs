@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::crowdsec::Machine;
+
 /// Whether this binary can write to `audit.sqlite`.
 pub const HAS_SQLITE: bool = cfg!(feature = "sqlite");
 
@@ -15,6 +17,8 @@ pub struct AuditSettings {
     pub redis_stream: Option<RedisStream>,
     /// A database of one table.
     pub sqlite: Option<PathBuf>,
+    /// Where bans of addresses are reported.
+    pub crowdsec: Option<Machine>,
 }
 
 /// A stream in the store's Redis.

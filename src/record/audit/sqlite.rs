@@ -22,6 +22,7 @@ CREATE TABLE IF NOT EXISTS audit (
     "time" TEXT NOT NULL,
     event TEXT NOT NULL,
     "limit" TEXT,
+    list TEXT,
     "key" TEXT,
     client TEXT,
     until TEXT,
@@ -40,10 +41,11 @@ CREATE INDEX IF NOT EXISTS audit_request ON audit (request_id);
 "#;
 
 /// In the order of [`INSERT`].
-const COLUMNS: [&str; 13] = [
+const COLUMNS: [&str; 14] = [
     "time",
     "event",
     "limit",
+    "list",
     "key",
     "client",
     "until",
@@ -58,8 +60,8 @@ const COLUMNS: [&str; 13] = [
 
 const INSERT: &str = r#"
 INSERT INTO audit
-    ("time", event, "limit", "key", client, until, "for", route, request_id, decision, address, ban, reason)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ("time", event, "limit", list, "key", client, until, "for", route, request_id, decision, address, ban, reason)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 "#;
 
 /// How long to wait for another process that writes.

@@ -5,10 +5,12 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::AuditSettings;
 use super::StreamAppender;
+use super::crowdsec::AlertWriter;
 use super::file::AuditFile;
 #[cfg(feature = "sqlite")]
 use super::file::MODE;
@@ -20,6 +22,7 @@ use super::writer::WriterFinished;
 use crate::files;
 use crate::record::Event;
 use crate::record::Metrics;
+use crate::record::event::EventKind;
 
 /// A sink of the audit trail that cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +39,7 @@ pub struct AuditTrail {
     file: Option<Arc<AuditWriter>>,
     sqlite: Option<Arc<AuditWriter>>,
     redis_stream: Option<Arc<RedisStreamWriter>>,
+    crowdsec: Option<Arc<AlertWriter>>,
 }
 
 /// What a trail needs besides its settings.
@@ -46,6 +50,8 @@ pub struct AuditContext<'a> {
     pub redis: Option<&'a Arc<dyn StreamAppender>>,
     /// Runs the tasks of the trail.
     pub tasks: &'a TaskTracker,
+    /// Cancelled when the gateway stops.
+    pub closing: &'a CancellationToken,
 }
 
 impl AuditTrail {
@@ -85,9 +91,18 @@ impl AuditTrail {
             // A configuration with a stream and without a Redis store is refused when it is read.
             (Some(_), None, None) | (None, _, _) => None,
         };
-        Ok(Self { settings: settings.clone(), file, sqlite, redis_stream })
+        let kept = unchanged(|old, new| old.crowdsec == new.crowdsec).and_then(|trail| trail.crowdsec.clone());
+        let crowdsec = settings.crowdsec.as_ref().map(|machine| {
+            kept.unwrap_or_else(|| {
+                let AuditContext { metrics, tasks, closing, .. } = context;
+                let dropped = metrics.audit_dropped("crowdsec");
+                Arc::new(AlertWriter::start(machine.clone(), dropped, tasks, closing.clone()))
+            })
+        });
+        Ok(Self { settings: settings.clone(), file, sqlite, redis_stream, crowdsec })
     }
 
+    /// Whether it has no sink for denials. `CrowdSec` gets bans alone.
     pub fn is_empty(&self) -> bool {
         self.file.is_none() && self.sqlite.is_none() && self.redis_stream.is_none()
     }
@@ -99,6 +114,19 @@ impl AuditTrail {
         }
         if let Some(stream) = &self.redis_stream {
             stream.append(event);
+        }
+        if let Some(alerts) = &self.crowdsec {
+            alerts.append(event);
+        }
+    }
+
+    /// Another gateway has lifted a ban: where a limit of this one began it, only this one knows the address.
+    pub(in crate::record) fn hear(&self, event: &Event) {
+        if let Some(alerts) = &self.crowdsec
+            && event.kind == EventKind::Unban
+            && event.limit.is_some()
+        {
+            alerts.append(event);
         }
     }
 

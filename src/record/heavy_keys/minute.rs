@@ -72,7 +72,10 @@ impl KeyRecord {
             first: counts.first,
             last: counts.last,
         };
-        counts.0.into_iter().map(record).collect()
+        let mut records: Vec<Self> = counts.0.into_iter().map(record).collect();
+        // In one order, so that a record that says the same has the same bytes.
+        records.sort_unstable_by_key(|record| record.hash);
+        records
     }
 
     /// Adds it to what is known of its key. Where the key is known in clear here, it stays so.

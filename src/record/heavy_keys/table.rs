@@ -28,8 +28,8 @@ pub struct KeyTable {
 #[derive(Debug)]
 struct CoreTable {
     minute: u64,
-    by_requests: SpaceSaving<KeyHash, KeyCounts>,
-    by_denied: SpaceSaving<KeyHash, KeyCounts>,
+    /// The keys with the most requests and those with the most denials.
+    heaviest: SpaceSaving<KeyHash, KeyCounts, 2>,
 }
 
 /// The minutes and hours that are over, the newest last. The last hour may still be under way.
@@ -42,7 +42,8 @@ struct Finished {
 /// Tables that cores count into without waiting for each other. With more cores than this some share one.
 const CORES: usize = 16;
 
-/// How many keys a core counts in a minute. A key that has more than one of so many requests is among them.
+/// How many keys a core counts in a minute by requests, and how many by denials. A key that has more than one of so many
+/// requests is among them.
 const COUNTED: usize = 1024;
 
 /// How many keys are kept of a minute or an hour that is over.
@@ -81,17 +82,10 @@ impl KeyTable {
         then: impl FnOnce(&Arc<OperatorKey>) -> T,
     ) -> T {
         let mut core = self.cores[own_core()].lock();
-        let CoreTable { by_requests, by_denied, .. } = &mut **core.get_or_insert_with(|| CoreTable::new(minute(now)));
-        let counts = by_requests.add(hash, requests, || KeyCounts::new(key(), now));
+        let table = core.get_or_insert_with(|| Box::new(CoreTable::new(minute(now))));
+        let counts = table.heaviest.add(hash, [requests, denied], || KeyCounts::new(key(), now));
         counts.add(requests, denied, now);
-        let result = then(&counts.key);
-        if denied > 0 {
-            let key = Arc::clone(&counts.key);
-            by_denied.add(hash, denied, || KeyCounts::new(key, now)).add(requests, denied, now);
-        } else if let Some(counts) = by_denied.get_mut(&hash) {
-            counts.add(requests, 0, now);
-        }
-        result
+        then(&counts.key)
     }
 
     /// Puts together what the cores counted in a minute that is over.
@@ -150,21 +144,13 @@ impl KeyTable {
 }
 
 impl CoreTable {
-    fn new(minute: u64) -> Box<Self> {
-        Box::new(Self { minute, by_requests: SpaceSaving::new(COUNTED), by_denied: SpaceSaving::new(COUNTED) })
+    fn new(minute: u64) -> Self {
+        Self { minute, heaviest: SpaceSaving::new(COUNTED) }
     }
 
-    /// The counts of every key since it got its place. A key may have one in either table, and got it earlier in one.
+    /// The counts of every key since it got its place.
     fn counts(&self) -> CountsByKey {
-        let mut all = CountsByKey::default();
-        for entry in self.by_requests.entries().iter().chain(self.by_denied.entries()) {
-            let known = all.0.entry(entry.key).or_insert_with(|| entry.value.clone());
-            known.requests = known.requests.max(entry.value.requests);
-            known.denied = known.denied.max(entry.value.denied);
-            known.first = known.first.min(entry.value.first);
-            known.last = known.last.max(entry.value.last);
-        }
-        all
+        CountsByKey(self.heaviest.entries().iter().map(|entry| (entry.key, entry.value.clone())).collect())
     }
 }
 

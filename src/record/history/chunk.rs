@@ -30,6 +30,11 @@ impl HistoryChunk {
         Step::of(moment).0 / CHUNK_STEPS
     }
 
+    /// The number of this chunk.
+    pub fn own_number(&self) -> u64 {
+        self.first / CHUNK_STEPS
+    }
+
     /// As it is sent.
     pub fn to_bytes(&self) -> Vec<u8> {
         postcard::to_stdvec(self).expect("names and counts can be written")

@@ -9,7 +9,6 @@ use prometheus_client::metrics::counter::Counter;
 use super::chunk::CHUNK_STEPS;
 use super::chunk::HistoryChunk;
 use super::report::HistoryReport;
-use super::series::STEPS_PER_MINUTE;
 use super::series::Series;
 use super::series::Step;
 use crate::clock::Timestamp;
@@ -79,9 +78,10 @@ impl History {
                 decision.counters.iter().map(|(_, counter)| counter.get()).sum()
             };
             match subject {
-                Subject::Route(_) => {
-                    totals.passed +=
-                        PASSED.iter().filter_map(|passed| decisions.get(passed.as_str())).map(sum).sum::<u64>();
+                Subject::Route(name) => {
+                    let passed = PASSED.iter().filter_map(|passed| decisions.get(passed.as_str())).map(sum).sum();
+                    totals.passed += passed;
+                    totals.routes.insert(Arc::clone(name), passed);
                 }
                 Subject::Limit(name) => {
                     totals.limits.insert(Arc::clone(name), decisions.values().map(sum).sum());
@@ -96,9 +96,8 @@ impl History {
     pub fn report(&self, minutes: u64, now: Timestamp) -> HistoryReport {
         let mut followed = self.followed.lock();
         followed.read_counters(now);
-        let count = minutes * STEPS_PER_MINUTE;
-        let from = Step((Step::of(now).0 + 1).saturating_sub(count));
-        let mut report = HistoryReport::empty(from.begins(), count);
+        let mut report = HistoryReport::of_last(minutes, now);
+        let (from, count) = (Step::of(report.from), report.steps);
         for (subject, decisions) in &followed.series {
             for (decision, FollowedCounters { series, .. }) in decisions {
                 if series.is_empty_since(from) {
@@ -142,10 +141,16 @@ impl History {
 pub struct Totals {
     /// Requests that were forwarded, also after a delay.
     pub passed: u64,
+    routes: BTreeMap<Arc<str>, u64>,
     limits: BTreeMap<Arc<str>, u64>,
 }
 
 impl Totals {
+    /// How many requests were forwarded on a route.
+    pub fn route(&self, name: &str) -> u64 {
+        self.routes.get(name).copied().unwrap_or_default()
+    }
+
     /// How many requests a limit decided about.
     pub fn limit(&self, name: &str) -> u64 {
         self.limits.get(name).copied().unwrap_or_default()

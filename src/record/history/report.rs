@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::series::STEPS_PER_MINUTE;
+use super::series::Step;
 use crate::clock::Timestamp;
 
 /// The counts of each decision, in steps, by the name of a route or a limit.
@@ -20,7 +22,13 @@ pub struct HistoryReport {
 }
 
 impl HistoryReport {
-    pub fn empty(from: Timestamp, steps: u64) -> Self {
+    /// The steps of the last `minutes`, the current one last, in which nothing was counted yet.
+    pub fn of_last(minutes: u64, now: Timestamp) -> Self {
+        let steps = minutes * STEPS_PER_MINUTE;
+        Self::empty(Step((Step::of(now).0 + 1).saturating_sub(steps)).begins(), steps)
+    }
+
+    pub(super) fn empty(from: Timestamp, steps: u64) -> Self {
         Self { from, steps, routes: Counts::new(), limits: Counts::new() }
     }
 

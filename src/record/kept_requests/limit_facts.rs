@@ -24,8 +24,6 @@ pub struct LimitFacts {
     pub shadow: bool,
     /// The limit holds requests for so long, and does not deny them.
     pub delay: Option<Duration>,
-    /// The decision that its metric has for a request beyond it.
-    pub decision: &'static str,
 }
 
 impl LimitFacts {
@@ -51,28 +49,6 @@ impl LimitFacts {
                 Action::Delay(span) => Some(span),
                 _ => None,
             },
-            decision: decision(&limit.then.action),
         }
-    }
-
-    /// The decision about a request, as the metrics have it.
-    pub fn decision(&self, denied: bool) -> &'static str {
-        match (self.shadow, denied) {
-            (false, false) => "allowed",
-            (false, true) => self.decision,
-            (true, false) => "shadow_allowed",
-            (true, true) => "shadow_denied",
-        }
-    }
-}
-
-/// What a limit with this action does to a request beyond it.
-fn decision(action: &Action) -> &'static str {
-    match action {
-        Action::Deny(_) => "denied",
-        Action::Delay(_) => "delayed",
-        Action::Tarpit(_) => "tarpitted",
-        Action::Ban(_) => "banned",
-        Action::Challenge => "challenged",
     }
 }

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use super::KeptCause;
 use super::KeptLimit;
 use super::KeptRequest;
+use super::LimitFacts;
 use super::Viewer;
 use crate::clock::Timestamp;
 use crate::limit::Rate;
@@ -13,9 +15,9 @@ use crate::record::DecisionLabel;
 /// Says what happened to a request, why, and when that ends.
 pub(super) fn sentence(request: &KeptRequest, viewer: Viewer) -> String {
     let KeptRequest { decision, facts, .. } = request;
-    let time = clock_time(request.time, request.time);
-    let deciding = facts.limits.iter().find(|met| request.limit.as_ref() == Some(&met.facts.name));
-    let what = match (decision, deciding.and_then(|met| met.facts.delay)) {
+    let time = clock_time(facts.came, facts.came);
+    let deciding = request.met_limits().find(|(met, _)| facts.limit == Some(met.limit));
+    let what = match (decision, deciding.and_then(|(_, limit)| limit.delay)) {
         (DecisionLabel::Delayed, Some(span)) => format!("Held for {} at {time}, then forwarded", span_words(span)),
         (DecisionLabel::Delayed, None) => format!("Held at {time}, then forwarded"),
         (DecisionLabel::Tarpitted, _) => format!("Held at {time}, then denied"),
@@ -23,22 +25,22 @@ pub(super) fn sentence(request: &KeptRequest, viewer: Viewer) -> String {
         _ => format!("Denied at {time}"),
     };
     let why = match deciding {
-        Some(met) => of_limit(request, met, viewer),
+        Some((met, limit)) => of_limit(request, met, limit, viewer),
         None => without_limit(request),
     };
-    let end = match (facts.frees_at, request.ban.is_some()) {
+    let end = match (facts.frees_at, request.ban().is_some()) {
         (Some(end), false) if *decision != DecisionLabel::Delayed => {
-            format!("; the next one may pass from {}", clock_time(end, request.time))
+            format!("; the next one may pass from {}", clock_time(end, request.facts.came))
         }
         _ => String::new(),
     };
     format!("{what}: {why}{end}.")
 }
 
-fn of_limit(request: &KeptRequest, met: &KeptLimit, viewer: Viewer) -> String {
-    let name = &met.facts.name;
+fn of_limit(request: &KeptRequest, met: &KeptLimit, limit: &LimitFacts, viewer: Viewer) -> String {
+    let name = &limit.name;
     let Some(key) = &met.key else {
-        let selectors = met.facts.selectors.join(" and ");
+        let selectors = limit.selectors.join(" and ");
         return format!("the limit {name} counts by {selectors}, and the request lacks a part of it");
     };
     let key = match &*viewer.values(key).into_iter().collect::<Vec<_>>() {
@@ -46,35 +48,45 @@ fn of_limit(request: &KeptRequest, met: &KeptLimit, viewer: Viewer) -> String {
         [(selector, address)] if selector == "client_ip" => address.clone(),
         parts => parts.iter().map(|(selector, value)| format!("{selector} {value}")).collect::<Vec<_>>().join(" with "),
     };
-    if let Some(ban) = &request.ban {
-        let end = request.facts.frees_at.map(|end| format!(" until {}", clock_time(end, request.time)));
+    if let Some(ban) = request.ban() {
+        let end = request.facts.frees_at.map(|end| format!(" until {}", clock_time(end, request.facts.came)));
         return format!("the limit {name} has banned {key}{} (ban {ban})", end.unwrap_or_default());
     }
-    if let Some(most) = met.facts.concurrent {
+    if let Some(most) = limit.concurrent {
         return format!("the limit {name} allows {most} requests at a time for {key}, and so many were under way");
     }
-    let standings = met.facts.rates.iter().zip(&met.standings);
+    let standings = limit.rates.iter().zip(&met.standings);
     let full: Vec<_> = standings.filter(|(_, standing)| is_full(standing)).map(|(rate, _)| rate).collect();
     if full.is_empty() {
-        let allowed = rates_words(&met.facts.rates.iter().collect::<Vec<_>>(), &met.facts.counted);
+        let allowed = rates_words(&limit.rates.iter().collect::<Vec<_>>(), &limit.counted);
         return format!("the limit {name} allows {allowed} for {key}, and there was no room for it");
     }
-    let allowed = rates_words(&full, &met.facts.counted);
+    let allowed = rates_words(&full, &limit.counted);
     format!("the limit {name} allows {allowed} for {key}, and so many were counted")
 }
 
 fn without_limit(request: &KeptRequest) -> String {
     let client = request.client;
-    match (&request.list, &request.ban, &request.route) {
+    match request.facts.cause {
+        KeptCause::TooManyValues => return "it sent a field that a limit counts too often".to_owned(),
+        KeptCause::DeniedDescriptor => {
+            let route = request.route().unwrap_or_default();
+            return format!("the route {route} denies such descriptors by its configuration, whatever was counted");
+        }
+        KeptCause::Rule => {}
+    }
+    match (request.list(), request.ban(), request.route()) {
+        (Some(list), ..) if request.decision == DecisionLabel::Challenged => {
+            format!("the list {list} lets {client} in only after a challenge")
+        }
         (Some(list), ..) => format!("the list {list} denies {client}"),
         (None, Some(ban), _) => {
-            let end = request.facts.frees_at.map(|end| format!(" until {}", clock_time(end, request.time)));
+            let end = request.facts.frees_at.map(|end| format!(" until {}", clock_time(end, request.facts.came)));
             format!("{client} is banned{} (ban {ban})", end.unwrap_or_default())
         }
         (None, None, Some(route)) if request.decision == DecisionLabel::Listed => {
             format!("the route {route} lets only members of its lists in, and {client} is not on one")
         }
-        _ if request.facts.too_many_values => "it sent a field that a limit counts too often".to_owned(),
         _ => format!("a rule of the gateway denies {client}"),
     }
 }

@@ -8,9 +8,11 @@ use utoipa::ToSchema;
 
 use super::KeptLimit;
 use super::KeptRequest;
+use super::LimitFacts;
 use super::Viewer;
 use super::sentence::sentence;
 use crate::clock::Timestamp;
+use crate::record::limit_decision::LimitDecision;
 
 /// Everything that is known of a request that was denied or held.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
@@ -68,22 +70,23 @@ pub struct RateStory {
 
 impl RequestStory {
     pub fn of(request: &KeptRequest, viewer: Viewer) -> Self {
-        let owned = |text: &Option<Box<str>>| text.as_deref().map(str::to_owned);
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        let limits = request.met_limits().map(|(met, facts)| LimitStory::of(met, facts, request.facts.decided, viewer));
         Self {
-            id: request.id.to_string(),
-            time: request.time.to_string(),
+            id: request.id().to_owned(),
+            time: request.facts.came.to_string(),
             decision: request.decision.as_str().to_owned(),
             client: request.client.to_string(),
             peer: request.peer.to_string(),
             method: request.method.to_string(),
-            host: request.host.to_string(),
-            path: request.path.to_string(),
-            route: request.route.as_deref().map(str::to_owned),
+            host: request.host().to_owned(),
+            path: request.path().to_owned(),
+            route: owned(request.route()),
             status: request.status,
-            limit: request.limit.as_deref().map(str::to_owned),
-            ban: owned(&request.ban),
-            list: owned(&request.list),
-            limits: request.facts.limits.iter().map(|met| LimitStory::of(met, request.facts.decided, viewer)).collect(),
+            limit: owned(request.limit().map(|limit| &*limit.name)),
+            ban: owned(request.ban()),
+            list: owned(request.list()),
+            limits: limits.collect(),
             sentence: sentence(request, viewer),
         }
     }
@@ -100,8 +103,8 @@ impl RequestStory {
 }
 
 impl LimitStory {
-    fn of(met: &KeptLimit, decided: Timestamp, viewer: Viewer) -> Self {
-        let rates = met.facts.rates.iter().zip(&met.standings);
+    fn of(met: &KeptLimit, facts: &LimitFacts, decided: Timestamp, viewer: Viewer) -> Self {
+        let rates = facts.rates.iter().zip(&met.standings);
         let rates = rates.map(|(rate, standing)| RateStory {
             limit: rate.count.get(),
             window: rate.per.as_secs(),
@@ -109,9 +112,9 @@ impl LimitStory {
             frees_at: (!standing.reset.is_zero()).then(|| (decided + standing.reset).to_string()),
         });
         Self {
-            name: met.facts.name.to_string(),
+            name: facts.name.to_string(),
             key: met.key.as_ref().map(|key| viewer.values(key)),
-            decision: met.facts.decision(met.denied).to_owned(),
+            decision: LimitDecision::of(facts.shadow, met.applied).as_str().to_owned(),
             rates: rates.collect(),
         }
     }

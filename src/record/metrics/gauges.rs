@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
+use crate::clock::Timestamp;
+
 #[derive(Clone, Debug, Default)]
 pub struct Gauges {
     pub connections: usize,
+    /// Connections that were closed at once, because their listener does not take their peer. Only grows.
+    pub rejected_connections: u64,
     /// Requests that are delayed or tarpitted.
     pub held: usize,
     /// Keys and addresses that are banned.
@@ -15,4 +19,29 @@ pub struct Gauges {
     /// Upstream, server, and whether the server is healthy.
     pub servers: Vec<(Arc<str>, Arc<str>, bool)>,
     pub dropped_lines: u64,
+    /// The lists that follow a source.
+    pub lists: Vec<ListGauge>,
+    /// For each name of the certificates in use, the Unix time at which what is shown for it ends.
+    pub certificates: Vec<(String, i64)>,
+}
+
+/// How a list that follows a source is.
+#[derive(Clone, Debug)]
+pub struct ListGauge {
+    pub name: Arc<str>,
+    /// The URL of the source.
+    pub source: String,
+    /// How many decisions it has from there.
+    pub entries: usize,
+    /// When the source answered last.
+    pub answered: Option<Timestamp>,
+    /// Why the last question was not answered.
+    pub failure: Option<Arc<str>>,
+}
+
+impl ListGauge {
+    /// Whether the source answers.
+    pub fn is_up(&self) -> bool {
+        self.answered.is_some() && self.failure.is_none()
+    }
 }

@@ -16,6 +16,11 @@ pub(super) struct LimitLabels {
 }
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+pub(super) struct ListLabels {
+    pub(super) list: String,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 pub(super) struct OutcomeLabels {
     pub(super) route: String,
     pub(super) outcome: &'static str,
@@ -53,6 +58,11 @@ pub(super) struct NotificationLabels {
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 pub(super) struct PlaceLabels {
     pub(super) place: &'static str,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+pub(super) struct CertificateLabels {
+    pub(super) name: String,
 }
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]

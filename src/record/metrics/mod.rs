@@ -18,6 +18,7 @@ mod upstream;
 
 pub use self::exposition::Exposition;
 pub use self::gauges::Gauges;
+pub use self::gauges::ListGauge;
 pub use self::histogram::Histogram;
 pub(in crate::record) use self::limit::LimitMetrics;
 pub(in crate::record) use self::notification::NotificationMetrics;

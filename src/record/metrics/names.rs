@@ -37,6 +37,10 @@ pub const STORE_ROUND_TRIP: MetricName = MetricName {
 };
 pub const STORE_KEYS: MetricName = MetricName { name: "portcullis_store_keys", help: "Keys in the store" };
 pub const CONNECTIONS: MetricName = MetricName { name: "portcullis_connections", help: "Open connections of clients" };
+pub const REJECTED_CONNECTIONS: MetricName = MetricName {
+    name: "portcullis_rejected_connections",
+    help: "Connections closed at once: without a PROXY header from a trusted proxy, or from a peer that may not ask for decisions",
+};
 pub const HELD_REQUESTS: MetricName =
     MetricName { name: "portcullis_held_requests", help: "Requests held now by delay and tarpit" };
 pub const BANS: MetricName = MetricName { name: "portcullis_bans", help: "Bans in force" };
@@ -44,6 +48,14 @@ pub const CONFIG_RELOADS: MetricName =
     MetricName { name: "portcullis_config_reloads", help: "Reloads of the configuration, by result" };
 pub const CONFIG_LAST_RELOAD_SUCCESS: MetricName =
     MetricName { name: "portcullis_config_last_reload_success", help: "1 while the configuration on disk is in force" };
+pub const CERTIFICATE_EXPIRY: MetricName = MetricName {
+    name: "portcullis_certificate_expiry_seconds",
+    help: "The Unix time at which the certificate ends that clients are shown for a name",
+};
+pub const LIST_ENTRIES: MetricName =
+    MetricName { name: "portcullis_list_entries", help: "Decisions in force that a list has from its source" };
+pub const LIST_SOURCE_UP: MetricName =
+    MetricName { name: "portcullis_list_source_up", help: "1 while the source of a list answers" };
 pub const ACCESS_LOG_DROPPED: MetricName = MetricName {
     name: "portcullis_access_log_dropped_lines",
     help: "Lines of the request log that were dropped because their reader was too slow",
@@ -54,7 +66,7 @@ pub const NOTIFICATIONS: MetricName = MetricName {
 };
 pub const AUDIT_DROPPED: MetricName = MetricName {
     name: "portcullis_audit_dropped_entries",
-    help: "Audit events that were dropped, by place: file, redis_stream or sqlite",
+    help: "Audit events that were dropped, by place: file, redis_stream, sqlite or crowdsec",
 };
 pub const TRACE_SPANS: MetricName = MetricName {
     name: "portcullis_trace_spans",

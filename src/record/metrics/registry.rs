@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
+use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
 use prometheus_client::encoding::text;
@@ -22,8 +23,10 @@ use super::SpanMetrics;
 use super::StoreMetrics;
 use super::exposition::as_prometheus;
 use super::labels::BuildLabels;
+use super::labels::CertificateLabels;
 use super::labels::FailureLabels;
 use super::labels::LimitLabels;
+use super::labels::ListLabels;
 use super::labels::NotificationLabels;
 use super::labels::OutcomeLabels;
 use super::labels::PlaceLabels;
@@ -36,6 +39,9 @@ use super::labels::StoreLabels;
 use super::names;
 use super::names::MetricName;
 use super::process::ProcessCollector;
+use crate::record::NO_ROUTE;
+use crate::record::NO_ROUTE_LABEL;
+use crate::record::advice::UntrustedForwarding;
 use crate::record::history::History;
 use crate::record::history::Subject;
 
@@ -56,10 +62,14 @@ pub struct Metrics {
     store_round_trip: Family<StoreLabels, Histogram>,
     store_keys: Family<StoreLabels, Gauge>,
     connections: Gauge,
+    rejected_connections: Counter,
     held: Gauge,
     bans: Gauge,
     reloads: Family<ReloadLabels, Counter>,
     last_reload_success: Gauge,
+    certificate_expiry: Family<CertificateLabels, Gauge>,
+    list_entries: Family<ListLabels, Gauge>,
+    list_source_up: Family<ListLabels, Gauge>,
     dropped_lines: Gauge<i64, AtomicI64>,
     notifications: Family<NotificationLabels, Counter>,
     audit_dropped: Family<PlaceLabels, Counter>,
@@ -68,8 +78,8 @@ pub struct Metrics {
     history: History,
     /// How many requests lacked a part of the key of each limit. Only advice reads it.
     lacking_part: Mutex<BTreeMap<Arc<str>, Counter>>,
-    /// How many forwarded requests named their client, although their peer is no trusted proxy. Only advice reads it.
-    untrusted_forwarding: Counter,
+    /// Forwarded requests that named their client, although their peer is no trusted proxy. Only advice reads it.
+    untrusted_forwarding: UntrustedForwarding,
     /// Locked from setting the gauges to reading them, so that two scrapes do not mix their values.
     scrape: Mutex<()>,
 }
@@ -91,17 +101,21 @@ impl Metrics {
             store_round_trip: register(&mut registry, names::STORE_ROUND_TRIP),
             store_keys: register(&mut registry, names::STORE_KEYS),
             connections: register(&mut registry, names::CONNECTIONS),
+            rejected_connections: register(&mut registry, names::REJECTED_CONNECTIONS),
             held: register(&mut registry, names::HELD_REQUESTS),
             bans: register(&mut registry, names::BANS),
             reloads: register(&mut registry, names::CONFIG_RELOADS),
             last_reload_success: register(&mut registry, names::CONFIG_LAST_RELOAD_SUCCESS),
+            certificate_expiry: register(&mut registry, names::CERTIFICATE_EXPIRY),
+            list_entries: register(&mut registry, names::LIST_ENTRIES),
+            list_source_up: register(&mut registry, names::LIST_SOURCE_UP),
             dropped_lines: register(&mut registry, names::ACCESS_LOG_DROPPED),
             notifications: register(&mut registry, names::NOTIFICATIONS),
             audit_dropped: register(&mut registry, names::AUDIT_DROPPED),
             spans: register(&mut registry, names::TRACE_SPANS),
             history: History::default(),
             lacking_part: Mutex::default(),
-            untrusted_forwarding: Counter::default(),
+            untrusted_forwarding: UntrustedForwarding::default(),
             scrape: Mutex::new(()),
             registry: Registry::default(),
         };
@@ -121,13 +135,9 @@ impl Metrics {
         &self.history
     }
 
-    /// Counts a forwarded request in which a peer that is no trusted proxy named its client.
-    pub fn count_untrusted_forwarding(&self) {
-        self.untrusted_forwarding.inc();
-    }
-
-    pub fn untrusted_forwarding(&self) -> u64 {
-        self.untrusted_forwarding.get()
+    /// Forwarded requests in which a peer that is no trusted proxy named its client.
+    pub fn untrusted_forwarding(&self) -> &UntrustedForwarding {
+        &self.untrusted_forwarding
     }
 
     /// How many requests lacked a part of the key of this limit.
@@ -167,6 +177,7 @@ impl Metrics {
         self.store_up.get_or_create(&store).set(i64::from(gauges.store_up));
         self.store_keys.get_or_create(&store).set(signed(gauges.store_keys));
         self.connections.set(signed(gauges.connections));
+        self.rejected_connections.inner().store(gauges.rejected_connections, Ordering::Relaxed);
         self.held.set(signed(gauges.held));
         self.bans.set(signed(gauges.bans));
         self.dropped_lines.set(i64::try_from(gauges.dropped_lines).unwrap_or(i64::MAX));
@@ -175,6 +186,17 @@ impl Metrics {
         for (upstream, server, healthy) in &gauges.servers {
             let labels = ServerLabels { upstream: upstream.to_string(), server: server.to_string() };
             self.upstream_healthy.get_or_create(&labels).set(i64::from(*healthy));
+        }
+        self.certificate_expiry.clear();
+        for (name, expires) in &gauges.certificates {
+            self.certificate_expiry.get_or_create(&CertificateLabels { name: name.clone() }).set(*expires);
+        }
+        self.list_entries.clear();
+        self.list_source_up.clear();
+        for list in &gauges.lists {
+            let labels = ListLabels { list: list.name.to_string() };
+            self.list_entries.get_or_create(&labels).set(signed(list.entries));
+            self.list_source_up.get_or_create(&labels).set(i64::from(list.is_up()));
         }
     }
 
@@ -217,9 +239,9 @@ impl Metrics {
         decision: &'static str,
         status: &'static str,
     ) -> Counter {
-        let label = route.map_or(NO_ROUTE, |name| name).to_owned();
+        let label = route.map_or(NO_ROUTE_LABEL, |name| name).to_owned();
         let counter = self.requests.get_or_create_owned(&RequestLabels { route: label, decision, status });
-        let name = route.map_or_else(|| Arc::from(NO_ROUTE_IN_HISTORY), Arc::clone);
+        let name = route.map_or_else(|| Arc::from(NO_ROUTE), Arc::clone);
         self.history.follow(Subject::Route(name), decision, status, &counter);
         counter
     }
@@ -258,12 +280,6 @@ impl Default for Metrics {
         Self::new()
     }
 }
-
-/// The route label of requests without a route.
-pub(in crate::record) const NO_ROUTE: &str = "none";
-
-/// The same in the history.
-const NO_ROUTE_IN_HISTORY: &str = "-";
 
 fn register<M: Metric + Clone + Default + TypedMetric>(registry: &mut Registry, name: MetricName) -> M {
     let metric = M::default();

@@ -3,15 +3,16 @@
 use std::array;
 use std::sync::Arc;
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
 
 use http::StatusCode;
 use prometheus_client::metrics::counter::Counter;
 
 use super::Histogram;
 use super::Metrics;
-use super::registry::NO_ROUTE;
 use crate::outcome::Outcome;
 use crate::record::DecisionLabel;
+use crate::record::NO_ROUTE_LABEL;
 use crate::record::ObservedOutcome;
 
 /// A counter is created when it is first added to, so that a scrape has no rows of zeros.
@@ -26,6 +27,8 @@ pub(in crate::record) struct RouteMetrics {
     outcomes: [OnceLock<Counter>; Outcome::ALL.len() + 1],
     pub(in crate::record) request_duration: Histogram,
     pub(in crate::record) decision_duration: Histogram,
+    /// A proxy has asked about a request that passed. Only advice reads it.
+    pub(in crate::record) is_asked_about: AtomicBool,
 }
 
 const STATUS_CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
@@ -34,7 +37,7 @@ impl RouteMetrics {
     /// `None`: of requests without a route.
     pub(in crate::record) fn new(metrics: &Metrics, route: Option<Arc<str>>) -> Self {
         let is_unrouted = route.is_none();
-        let name = route.unwrap_or_else(|| NO_ROUTE.into());
+        let name = route.unwrap_or_else(|| NO_ROUTE_LABEL.into());
         Self {
             is_unrouted,
             requests: array::from_fn(|_| array::from_fn(|_| OnceLock::new())),
@@ -42,6 +45,7 @@ impl RouteMetrics {
             request_duration: metrics.request_duration(&name),
             decision_duration: metrics.decision_duration(&name),
             name,
+            is_asked_about: AtomicBool::new(false),
         }
     }
 

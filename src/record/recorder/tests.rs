@@ -9,11 +9,14 @@ use http::Version;
 use super::*;
 use crate::client::ClientIp;
 use crate::client::Identity;
+use crate::client::Prefix;
 use crate::decision::LimitReport;
 use crate::decision::policy::Access;
 use crate::key::KeySpec;
+use crate::limit::ActionSeverity;
 use crate::limit::Count;
 use crate::limit::DenyResponse;
+use crate::limit::DescriptorFilter;
 use crate::limit::Detail;
 use crate::limit::Limit;
 use crate::limit::LimitId;
@@ -105,25 +108,29 @@ fn recorder(sinks: &Sinks) -> Recorder {
         shadow: false,
         unless: Vec::new(),
         unless_known: false,
+        descriptors: DescriptorFilter::default(),
         headers: Detail::Full,
         on_failure: crate::limit::OnFailure::Local,
     };
     let route = Route {
         name: "login".into(),
         condition: Condition::default(),
+        domain: None,
         upstream: UpstreamId(0),
         only: None,
         limits: vec![LimitId(0)],
         outcome: None,
         known_clients: None,
         deny_response: None,
+        denied: Vec::new(),
     };
     let policy = Policy {
         lists: Vec::new(),
         access: Access::default(),
+        client_prefix: Prefix::default(),
         limits: vec![limit],
         everywhere: Vec::new(),
-        routes: RouteTable { routes: vec![route] },
+        routes: RouteTable::new(vec![route]),
         upstream: UpstreamId(0),
         deny_response: DenyResponse::default(),
         channels: Vec::new(),
@@ -148,6 +155,7 @@ fn request() -> RequestRecord<'static> {
         route: None,
         decision: DecisionLabel::Allowed,
         limit: None,
+        list: None,
         ban: None,
         limits: &[],
         retry_after: None,
@@ -160,10 +168,15 @@ fn request() -> RequestRecord<'static> {
         bytes_in: 0,
         bytes_out: 0,
         applied_limit: None,
-        facts: None,
     }
 }
 
 fn report(shadow: bool, denied: bool) -> LimitReport {
-    LimitReport { limit: LimitId(0), shadow, denied, is_shown: false, lacks_part: false }
+    LimitReport {
+        limit: LimitId(0),
+        shadow,
+        applied: denied.then_some(ActionSeverity::Deny),
+        is_shown: false,
+        lacks_part: false,
+    }
 }

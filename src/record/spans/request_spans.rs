@@ -112,6 +112,7 @@ fn decision_span(trace: &RequestTrace, request: &RequestRecord<'_>, end: End) ->
         KeyValue::new("portcullis.limits", i64::try_from(request.limits.len()).unwrap_or(i64::MAX)),
     ];
     attributes.extend(request.limit.map(|limit| KeyValue::new("portcullis.limit", limit.to_owned())));
+    attributes.extend(request.list.map(|list| KeyValue::new("portcullis.list", list.to_owned())));
     Some(SpanData {
         span_kind: SpanKind::Internal,
         name: "decide".into(),

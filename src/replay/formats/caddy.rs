@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use super::LogLine;
 use super::time;
+use crate::clock::Timestamp;
 use crate::head::FieldName;
 use crate::replay::LoggedHeader;
 use crate::replay::LoggedRequest;
@@ -51,11 +52,11 @@ struct Request<'l> {
 
 type Headers<'l> = BTreeMap<Cow<'l, str>, Vec<Cow<'l, str>>>;
 
-/// Seconds since 1970, or text where `time_format` says so.
+/// The time since 1970, or text where `time_format` says so.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Moment<'l> {
-    Seconds(f64),
+    Number(f64),
     #[serde(borrow)]
     Text(Cow<'l, str>),
 }
@@ -76,8 +77,8 @@ pub(super) fn read(line: &[u8]) -> Option<LogLine> {
     }
     let line: Line<'_> = serde_json::from_slice(line).ok()?;
     let end = match &line.ts {
-        Moment::Seconds(seconds) => time::of_seconds(*seconds)?,
-        Moment::Text(text) => time::of_rfc3339(text)?,
+        Moment::Number(number) => of_number(*number)?,
+        Moment::Text(text) => of_text(text)?,
     };
     let (Some(request), Some(status)) = (line.request, line.status) else {
         // The same file may hold the messages of other parts of Caddy.
@@ -102,6 +103,22 @@ pub(super) fn read(line: &[u8]) -> Option<LogLine> {
         logged.answer_headers = headers(sent);
     }
     Some(LogLine::Request(logged.answered_with(status)))
+}
+
+/// Seconds, milliseconds (`unix_milli_float`) or nanoseconds (`unix_nano`): from 1973 to 5138 none is mistaken for another.
+fn of_number(number: f64) -> Option<Timestamp> {
+    time::of_seconds(match number {
+        ..1e11 => number,
+        1e11..1e14 => number / 1e3,
+        1e17.. => number / 1e9,
+        _ => return None,
+    })
+}
+
+/// `rfc3339`, `rfc3339_nano`, `iso8601`, `common_log`, `wall`, `wall_milli` or `wall_nano`. The last three name no zone: Caddy
+/// writes UTC.
+fn of_text(text: &str) -> Option<Timestamp> {
+    time::of_rfc3339(text).or_else(|| time::of_wall(text)).or_else(|| time::of_common_log(text.as_bytes()))
 }
 
 fn client(request: &Request<'_>) -> Option<IpAddr> {

@@ -1,6 +1,7 @@
 //! The common and the combined log format, as nginx and Apache write them. What follows the combined fields is skipped.
 
 use std::net::IpAddr;
+use std::net::Ipv6Addr;
 
 use super::LogLine;
 use super::request_line;
@@ -11,8 +12,8 @@ use crate::replay::LoggedHeader;
 use crate::replay::LoggedRequest;
 use crate::replay::LoggedValue;
 
-/// `198.51.100.7 - alice [21/Nov/2026:07:58:52 +0000] "GET /a?b=c HTTP/1.1" 200 612 "-" "curl/8.5.0"`, the last two fields
-/// only in the combined format. Apache's `vhost_combined` has `example.com:443` before it.
+/// `198.51.100.7 - alice [21/Nov/2026:07:58:52 +0000] "GET /a?b=c HTTP/1.1" 200 612 "-" "curl/8.5.0"`, the last two
+/// fields only in the combined format. Apache's `vhost_combined` has `example.com:443` before it.
 pub(super) fn read(line: &[u8]) -> Option<LogLine> {
     read_before(&mut Scanner::new(line))
 }
@@ -22,7 +23,10 @@ pub(super) fn read_before(line: &mut Scanner<'_>) -> Option<LogLine> {
     let first = line.text_word()?;
     let (host, client) = match first.parse::<IpAddr>() {
         Ok(client) => (None, client),
-        Err(_) => (Some(first), line.text_word()?.parse().ok()?),
+        // No host was sent.
+        Err(_) if first == "-" => (None, line.text_word()?.parse().ok()?),
+        Err(_) if is_host(first) => (Some(first), line.text_word()?.parse().ok()?),
+        Err(_) => return None,
     };
     // The name of a user may hold spaces.
     line.until(b'[')?;
@@ -45,6 +49,25 @@ pub(super) fn read_before(line: &mut Scanner<'_>) -> Option<LogLine> {
         *line = before;
     }
     Some(LogLine::Request(logged))
+}
+
+/// Whether a line begins with a list of addresses, as a forwarding header has them. Which of them is the client depends
+/// on the proxies that are trusted, and on the peer, which the line does not name.
+pub(in crate::replay) fn begins_with_addresses(line: &str) -> bool {
+    let first = line.trim_start_matches('"').split_once(',').map(|(first, _)| first.trim());
+    first.is_some_and(|first| first.parse::<IpAddr>().is_ok())
+}
+
+/// A name or an address, with a port or without.
+fn is_host(text: &str) -> bool {
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, port),
+        _ => (text, "0"),
+    };
+    let is_address = || host.strip_prefix('[').and_then(|host| host.strip_suffix(']')?.parse::<Ipv6Addr>().ok());
+    let is_name = host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+        && host.starts_with(|letter: char| letter.is_ascii_alphanumeric() || letter == '_');
+    port.parse::<u16>().is_ok() && (is_name || is_address().is_some())
 }
 
 /// `-` stands for a header that was not sent.

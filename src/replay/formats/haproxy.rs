@@ -15,9 +15,9 @@ use super::time;
 use crate::clock::Timestamp;
 use crate::replay::LoggedRequest;
 
-/// `10.0.1.2:33317 [06/Feb/2009:12:14:14.655] http-in static/srv1 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 {1wt.eu} {}
-/// "GET /index.html HTTP/1.1"`. The moment is that of the request's first byte, in the server's zone, which the log does not
-/// name: it is read as UTC. Captured headers have no names, so they are skipped.
+/// `10.0.1.2:33317 [06/Feb/2009:12:14:14.655] http-in static/srv1 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0
+/// {1wt.eu} {} "GET /index.html HTTP/1.1"`. The moment is that of the request's first byte, in the server's zone,
+/// which the log does not name: it is read as UTC. Captured headers have no names, so they are skipped.
 pub(super) fn read(line: &[u8]) -> Option<LogLine> {
     let (client, moment, rest) = start(line)?;
     let mut line = Scanner::new(rest);

@@ -6,6 +6,9 @@ use crate::replay::LoggedRequest;
 #[derive(Clone, Debug, PartialEq)]
 pub enum LogLine {
     Request(LoggedRequest),
-    /// It holds no request that rules could see: the gateway refuses what was sent, or the line is about something else.
+    /// It holds no request that rules could see: the gateway refuses what was sent, or the line is about something
+    /// else.
     NoRequest,
+    /// A proxy has asked about descriptors. The log does not hold which.
+    DescriptorCall,
 }

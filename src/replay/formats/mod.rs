@@ -24,6 +24,7 @@ mod time;
 mod traefik;
 mod traefik_common;
 
+pub(in crate::replay) use self::combined::begins_with_addresses;
 pub use self::format::LineFormat;
 pub use self::format::LogFormat;
 pub use self::log_line::LogLine;

@@ -26,6 +26,8 @@ pub(super) struct Line<'l> {
     pub(super) time: Cow<'l, str>,
     #[serde(borrow, alias = "client.ip")]
     pub(super) client: Cow<'l, str>,
+    #[serde(borrow, alias = "http.version")]
+    pub(super) protocol: Option<Cow<'l, str>>,
     #[serde(borrow, alias = "http.request.method")]
     pub(super) method: Cow<'l, str>,
     #[serde(borrow, alias = "url.domain")]
@@ -72,6 +74,13 @@ impl Line<'_> {
         let client = self.client.parse().ok()?;
         let decision = DecisionLabel::ALL.into_iter().find(|label| label.as_str() == self.decision)?;
         let is_forwarded = self.upstream.is_some();
+        // Of a head that is malformed, there is no protocol.
+        if self.path.is_empty()
+            && self.method == "POST"
+            && (decision != DecisionLabel::Error || self.protocol.is_some())
+        {
+            return Some(LogLine::DescriptorCall);
+        }
         if decision == DecisionLabel::Error && !is_forwarded || self.path.is_empty() {
             // Refused as malformed, before any rule.
             return Some(LogLine::NoRequest);
@@ -88,6 +97,8 @@ impl Line<'_> {
         };
         let mut logged = LoggedRequest::new(time::before(end, duration), client, method, &target);
         logged.duration = duration;
+        // A request without a query has no field either.
+        logged.has_query = self.query.is_some();
         logged.host = match (&*self.host, self.port) {
             ("", _) => None,
             (host, None) => Some(host.into()),
@@ -96,7 +107,12 @@ impl Line<'_> {
         logged = logged.answered_with(self.status.unwrap_or(0));
         logged.outcome = self.outcome.as_deref().and_then(outcome);
         logged.answered_by = match (decision, self.status) {
-            (DecisionLabel::Allowed | DecisionLabel::Delayed, Some(_)) => AnsweredBy::Application,
+            // Of a request that a proxy asked about, the status is the gateway's own, unless Envoy showed the answer.
+            (DecisionLabel::Allowed | DecisionLabel::Delayed, Some(_))
+                if is_forwarded || matches!(logged.outcome, Some(ObservedOutcome::Known(_))) =>
+            {
+                AnsweredBy::Application
+            }
             (DecisionLabel::Error, Some(502 | 503)) => AnsweredBy::NoApplication,
             _ => AnsweredBy::Unknown,
         };

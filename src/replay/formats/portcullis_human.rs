@@ -15,8 +15,8 @@ pub(super) fn read(line: &[u8]) -> Option<LogLine> {
     let target = words.text_word()?;
     let status = words.text_word()?;
     let decision = words.text_word()?;
-    let slash = target.find(['/', '*'])?;
-    let (host, target) = target.split_at(slash);
+    // A call about descriptors has a domain and no path.
+    let (host, target) = target.split_at(target.find(['/', '*']).unwrap_or(target.len()));
     let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
     let mut line = Line {
         client: client.into(),

@@ -52,6 +52,7 @@ pub(super) fn read(line: &[u8]) -> Option<LogLine> {
         let number = value.integer.and_then(|number| number.parse().ok());
         match &*key {
             "client.address" => line.client = text.unwrap_or_default(),
+            "network.protocol.version" => line.protocol = text,
             "http.request.method" => line.method = text.unwrap_or_default(),
             "server.address" => line.host = text.unwrap_or_default(),
             "server.port" => line.port = number,

@@ -99,6 +99,24 @@ fn caddy() {
     // With `time_format rfc3339_nano` and `duration_format string`, and the address of Caddy before 2.5.
     let line = r#"{"ts":"2022-03-09T21:30:01.5Z","logger":"http.log.access.log0","request":{"remote_addr":"[2001:db8::1]:41342","method":"GET","host":"localhost","uri":"/"},"duration":"1.5ms","status":200}"#;
     check(line, LineFormat::Caddy, "2001:db8::1 GET localhost / 200 2022-03-09T21:30:01.498Z 1.5ms");
+    // Every `time_format` that Caddy knows.
+    for (time, seconds) in [
+        ("1646861401524.5", "01.524"),
+        ("1646861401524500000", "01.524"),
+        (r#""2022-03-09T21:30:01Z""#, "01.000"),
+        (r#""2022-03-09T22:30:01.524+01:00""#, "01.524"),
+        (r#""2022-03-09T21:30:01.524Z""#, "01.524"),
+        (r#""2022-03-09T22:30:01.524+0100""#, "01.524"),
+        (r#""2022/03/09 21:30:01""#, "01.000"),
+        (r#""2022/03/09 21:30:01.524""#, "01.524"),
+        (r#""2022/03/09 21:30:01.524123456""#, "01.524"),
+        (r#""09/Mar/2022:22:30:01 +0100""#, "01.000"),
+    ] {
+        let line = format!(
+            r#"{{"ts":{time},"logger":"http.log.access","request":{{"remote_ip":"127.0.0.1","method":"GET","host":"a","uri":"/"}},"status":200}}"#
+        );
+        check(&line, LineFormat::Caddy, &format!("127.0.0.1 GET a / 200 2022-03-09T21:30:{seconds}Z -"));
+    }
     check_without_request(
         r#"{"level":"info","ts":1646861401.5,"logger":"tls","msg":"cleaning storage unit"}"#,
         LineFormat::Caddy,
@@ -153,6 +171,28 @@ fn our_own_formats_hold_the_same() {
 }
 
 #[test]
+fn a_call_about_descriptors_is_none_about_a_request_in_each_of_our_formats() {
+    let json = r#"{"time":"2026-11-21T07:58:52.123Z","client":"10.0.0.5","protocol":"http/2","method":"POST","host":"d","path":"","decision":"denied","status":429,"upstream":null,"duration_ms":0.2}"#;
+    let ecs = r#"{"@timestamp":"2026-11-21T07:58:52.123Z","client.ip":"10.0.0.5","http.version":"2","http.request.method":"POST","url.domain":"d","url.path":"","event.action":"denied","http.response.status_code":429}"#;
+    let otel = r#"{"timeUnixNano":"1795247932123000000","attributes":[{"key":"client.address","value":{"stringValue":"10.0.0.5"}},{"key":"network.protocol.version","value":{"stringValue":"2"}},{"key":"http.request.method","value":{"stringValue":"POST"}},{"key":"server.address","value":{"stringValue":"d"}},{"key":"url.path","value":{"stringValue":""}},{"key":"portcullis.decision","value":{"stringValue":"denied"}}]}"#;
+    let human = "2026-11-21T07:58:52.123Z 10.0.0.5 POST d 429 denied limit=users route=d 0.200ms id=4f";
+    let lines = [
+        (json, LineFormat::Portcullis),
+        (ecs, LineFormat::Portcullis),
+        (otel, LineFormat::PortcullisOtel),
+        (human, LineFormat::PortcullisHuman),
+    ];
+    for (line, format) in lines {
+        assert_eq!(format.read(line.as_bytes()), Some(LogLine::DescriptorCall), "{line}");
+        let failed = line.replace("denied", "error");
+        // Lines for people do not tell a call that failed from a head that was malformed.
+        let expected = if line == human { LogLine::NoRequest } else { LogLine::DescriptorCall };
+        assert_eq!(format.read(failed.as_bytes()), Some(expected), "{failed}");
+    }
+    check_without_request(&json.replace("denied", "error").replace("\"http/2\"", "null"), LineFormat::Portcullis);
+}
+
+#[test]
 fn what_the_gateway_denied_or_did_not_forward_has_no_answer_of_the_application() {
     let line = |decision: &str, status: u16, upstream: &str| {
         format!(
@@ -161,6 +201,8 @@ fn what_the_gateway_denied_or_did_not_forward_has_no_answer_of_the_application()
     };
     let answered_by = |decision, status, upstream| request(&line(decision, status, upstream)).1.answered_by;
     assert_eq!(answered_by("allowed", 200, r#""app""#), AnsweredBy::Application);
+    assert_eq!(answered_by("allowed", 200, "null"), AnsweredBy::Unknown);
+    assert_eq!(answered_by("allowed", 302, r#"null,"outcome":"success""#), AnsweredBy::Application);
     assert_eq!(answered_by("denied", 429, "null"), AnsweredBy::Unknown);
     assert_eq!(answered_by("error", 502, r#""app""#), AnsweredBy::NoApplication);
     assert_eq!(answered_by("error", 504, r#""app""#), AnsweredBy::Unknown);

@@ -46,6 +46,14 @@ pub(super) fn of_rfc3339(text: &str) -> Option<Timestamp> {
     of_jiff(text.parse().ok()?)
 }
 
+/// `2026/11/21 07:58:52`, with any precision, in UTC.
+pub(super) fn of_wall(text: &str) -> Option<Timestamp> {
+    let (date, time) = text.split_once(' ')?;
+    let date = Date::strptime("%Y/%m/%d", date).ok()?;
+    let time: Time = time.parse().ok()?;
+    of_jiff(Offset::UTC.to_timestamp(date.to_datetime(time)).ok()?)
+}
+
 /// Seconds since 1970.
 pub(super) fn of_seconds(seconds: f64) -> Option<Timestamp> {
     Some(Timestamp::EPOCH + Duration::try_from_secs_f64(seconds).ok()?)

@@ -24,7 +24,7 @@ pub(super) fn read(line: &[u8]) -> Option<LogLine> {
     }
     let millis: u64 = duration.parse().ok()?;
     Some(match read {
-        LogLine::NoRequest => LogLine::NoRequest,
+        other @ (LogLine::NoRequest | LogLine::DescriptorCall) => other,
         LogLine::Request(mut request) => {
             request.duration = Some(Duration::from_millis(millis));
             // Headers stand there as `-` by default, whether or not they were sent.

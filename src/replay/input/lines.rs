@@ -54,6 +54,8 @@ impl Lines {
         }
         self.number += 1;
         let line = self.line.strip_suffix(b"\r").unwrap_or(&self.line);
+        // Editors of Windows begin a file with it.
+        let line = if self.number == 1 { line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line) } else { line };
         Ok(if is_too_long { NextLine::TooLong(line) } else { NextLine::Line(line) })
     }
 }
@@ -64,6 +66,8 @@ impl fmt::Debug for Lines {
     }
 }
 
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// Longer than any line of a request within `max_header_bytes`.
 pub(super) const MAX_LINE: usize = 256 * 1024;
 
@@ -73,6 +77,14 @@ mod tests {
     use std::io::Cursor;
 
     use super::*;
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_line() {
+        let text = "\u{feff}one\n\u{feff}two";
+        let mut lines = Lines::new(Box::new(Cursor::new(text)));
+        assert_eq!(lines.next().unwrap(), NextLine::Line(b"one"));
+        assert_eq!(lines.next().unwrap(), NextLine::Line("\u{feff}two".as_bytes()));
+    }
 
     #[test]
     fn lines_end_with_the_file_too_and_long_ones_are_skipped() {

@@ -22,7 +22,7 @@ use crate::replay::LoggedRequest;
 pub(super) struct LogFile {
     name: Arc<str>,
     lines: Lines,
-    /// `None`: the file is empty.
+    /// `None`: no line can be read, or the file is empty.
     pub(super) format: Option<LineFormat>,
     /// Requests that were read ahead.
     ahead: VecDeque<LoggedRequest>,
@@ -39,9 +39,13 @@ pub struct LineCounts {
     pub lines: u64,
     /// Lines that were understood and hold no request that rules could see.
     pub without_request: u64,
+    /// Lines of calls about descriptors, which the log does not hold.
+    pub descriptor_calls: u64,
     pub unreadable: u64,
     /// The first of them.
     pub first_unreadable: Vec<UnreadableLine>,
+    /// The files that have lines, none of which can be read.
+    pub unreadable_files: Vec<Arc<str>>,
 }
 
 /// A line that could not be read.
@@ -96,32 +100,25 @@ impl LogFile {
     }
 
     fn read_ahead(&mut self, format: LogFormat) -> Result<(), ReadError> {
+        let is_known = self.detect(format)?;
         let mut sampled = 0;
-        while sampled < SAMPLE && self.ahead.len() < SAMPLE {
+        while is_known && (sampled < SAMPLE || self.ahead.is_empty()) && self.ahead.len() < SAMPLE {
             sampled += 1;
-            if self.format.is_none() && !self.detect(format)? {
-                break;
-            }
             match self.read_next()? {
                 LineRead::End => break,
                 LineRead::Nothing => {}
                 LineRead::Read(request) => self.ahead.push_back(request),
             }
         }
-        if self.format.is_none()
-            && let Some(UnreadableLine { file, line, text }) = self.counts.first_unreadable.first().cloned()
-        {
-            return Err(match format {
-                LogFormat::Auto => ReadError::UnknownFormat { file, line, text },
-                _ => ReadError::OtherFormat { file, line, text },
-            });
+        if self.format.is_none() && self.counts.lines > 0 {
+            self.counts.unreadable_files.push(Arc::clone(&self.name));
         }
         Ok(())
     }
 
-    /// Reads to the first line of a known format. `false`: there is none.
+    /// Reads to the first line of a known format. `false`: there is none in the whole file.
     fn detect(&mut self, format: LogFormat) -> Result<bool, ReadError> {
-        for _ in 0..SAMPLE {
+        loop {
             match self
                 .read_line(|line| format.candidates().iter().find_map(|format| Some((*format, format.read(line)?))))?
             {
@@ -129,15 +126,11 @@ impl LogFile {
                 LineRead::Nothing => {}
                 LineRead::Read((format, read)) => {
                     self.format = Some(format);
-                    match read {
-                        LogLine::Request(request) => self.ahead.push_back(request),
-                        LogLine::NoRequest => self.counts.without_request += 1,
-                    }
+                    self.ahead.extend(self.counts.request_of(read));
                     return Ok(true);
                 }
             }
         }
-        Ok(false)
     }
 
     /// The request of the next line.
@@ -146,11 +139,7 @@ impl LogFile {
         Ok(match self.read_line(|line| format.read(line))? {
             LineRead::End => LineRead::End,
             LineRead::Nothing => LineRead::Nothing,
-            LineRead::Read(LogLine::NoRequest) => {
-                self.counts.without_request += 1;
-                LineRead::Nothing
-            }
-            LineRead::Read(LogLine::Request(request)) => LineRead::Read(request),
+            LineRead::Read(read) => self.counts.request_of(read).map_or(LineRead::Nothing, LineRead::Read),
         })
     }
 
@@ -211,10 +200,22 @@ enum LineRead<T> {
 }
 
 impl LineCounts {
+    /// The request of a line, or `None`: then the line is counted.
+    fn request_of(&mut self, read: LogLine) -> Option<LoggedRequest> {
+        match read {
+            LogLine::Request(request) => return Some(request),
+            LogLine::NoRequest => self.without_request += 1,
+            LogLine::DescriptorCall => self.descriptor_calls += 1,
+        }
+        None
+    }
+
     pub(super) fn add(&mut self, other: &Self) {
         self.lines += other.lines;
         self.without_request += other.without_request;
+        self.descriptor_calls += other.descriptor_calls;
         self.unreadable += other.unreadable;
+        self.unreadable_files.extend(other.unreadable_files.iter().cloned());
         let room = SHOWN - self.first_unreadable.len();
         self.first_unreadable.extend(other.first_unreadable.iter().take(room).cloned());
     }

@@ -1,17 +1,20 @@
 //! The requests of several log files, in the order in which they began.
 //!
 //! A line is written when its request has ended, so a file is not quite in the order of the starts. Requests therefore
-//! wait in a heap of a bounded size. It is filled from the file that is furthest behind, so that files that follow each other
-//! are read one after another, and files of the same time together.
+//! wait in a heap of a bounded size. It is filled from the file that is furthest behind, so that files that follow
+//! each other are read one after another, and files of the same time together.
 
 use std::cell::Cell;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use super::ReadError;
+use super::decompress::STANDARD_INPUT;
 use super::log_file::LineCounts;
 use super::log_file::LogFile;
+use super::log_file::UnreadableLine;
 use crate::clock::Timestamp;
 use crate::replay::LogContents;
 use crate::replay::LogFormat;
@@ -49,20 +52,38 @@ struct Waiting {
 impl LogFiles {
     /// Opens all files and finds out their formats.
     pub fn open(names: &[String], format: LogFormat) -> Result<Self, ReadError> {
+        if names.iter().filter(|name| *name == STANDARD_INPUT).count() > 1 {
+            return Err(ReadError::Twice { file: STANDARD_INPUT.into() });
+        }
         let read = Rc::new(Cell::new(0));
         let files = names.iter().map(|name| LogFile::open(name, format, &read)).collect::<Result<Vec<_>, _>>()?;
         let opened = Self { files, waiting: BinaryHeap::new(), size: 0, number: 0, read };
-        match opened.files.first() {
-            // An empty file beside others is one that was just rotated.
-            Some(first) if opened.files.iter().all(|file| file.next_start().is_none()) => {
-                let file = first.name().clone();
-                Err(if first.line() == 0 {
-                    ReadError::Empty { file }
-                } else {
-                    ReadError::NoRequest { file, line: first.line() }
-                })
+        // A file without lines beside others is one that was just rotated; one that is no log does not hide the others.
+        if opened.files.iter().any(|file| file.format.is_some()) {
+            Ok(opened)
+        } else {
+            Err(opened.nothing_read(format))
+        }
+    }
+
+    /// Why there is nothing to read in any file.
+    fn nothing_read(&self, format: LogFormat) -> ReadError {
+        let Some(UnreadableLine { file, line, text }) = self.counts().first_unreadable.into_iter().next() else {
+            return ReadError::Empty { file: self.files.first().map_or("-".into(), |file| Arc::clone(file.name())) };
+        };
+        match format {
+            LogFormat::Auto => ReadError::UnknownFormat { file, line, text },
+            _ => ReadError::OtherFormat { file, line, text },
+        }
+    }
+
+    /// Fails where no line holds a request. To be called before the first request is taken.
+    pub fn require_request(&self) -> Result<(), ReadError> {
+        match self.files.first() {
+            Some(first) if self.files.iter().all(|file| file.next_start().is_none()) => {
+                Err(ReadError::NoRequest { file: first.name().clone(), line: first.line() })
             }
-            _ => Ok(opened),
+            _ => Ok(()),
         }
     }
 

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 
 use serde::Serialize;
 
-/// Counts clients. While there are few, exactly. Beyond [`MOST_CLIENTS`] those with the fewest are forgotten, so that a count
-/// may be too low by at most `forgotten`.
+/// Counts clients. While there are few, exactly. Beyond [`MOST_CLIENTS`] those with the fewest are forgotten, so that
+/// a count may be too low by at most `forgotten`.
 #[derive(Clone, Debug, Default)]
 pub struct BusiestClients {
     counts: HashMap<IpAddr, u64>,

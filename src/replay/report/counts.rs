@@ -8,7 +8,7 @@ use super::Tally;
 use super::decisions::Decisions;
 use crate::decision::Policy;
 use crate::gateway::decide::record::Decider;
-use crate::limit::Action;
+use crate::limit::ActionSeverity;
 use crate::record::DecisionLabel;
 use crate::replay::SimulatedDecision;
 
@@ -40,12 +40,12 @@ impl ReplayCounts {
     pub fn new(policy: &Policy) -> Self {
         Self {
             limits: vec![LimitCounts::default(); policy.limits.len()],
-            routes: vec![Decisions::default(); policy.routes.routes.len() + 1],
+            routes: vec![Decisions::default(); policy.routes.all().len() + 1],
             ..Self::default()
         }
     }
 
-    pub fn add(&mut self, policy: &Policy, client: IpAddr, decision: &SimulatedDecision) {
+    pub fn add(&mut self, client: IpAddr, decision: &SimulatedDecision) {
         let SimulatedDecision { at, record, .. } = decision;
         self.decisions.add(record.label);
         self.routes[record.route.map_or(0, |route| usize::from(route.0) + 1)].add(record.label);
@@ -59,24 +59,22 @@ impl ReplayCounts {
         for report in &record.report.limits {
             let counts = &mut self.limits[usize::from(report.limit.0)];
             counts.met += 1;
-            if !report.denied {
-                continue;
-            }
+            let Some(applied) = report.applied else { continue };
             if report.shadow {
                 counts.shadow_denied += 1;
                 counts.tally.add(*at, client);
                 continue;
             }
             let is_decider = matches!(record.decider, Decider::Limit(limit) if limit == report.limit);
-            let label = match &policy.limit(report.limit).then.action {
+            let label = match applied {
                 _ if is_decider => record.label,
                 // It delays nothing that another limit denies.
-                Action::Delay(_) if is_denied => continue,
-                Action::Delay(_) => DecisionLabel::Delayed,
-                Action::Deny(_) => DecisionLabel::Denied,
-                Action::Tarpit(_) => DecisionLabel::Tarpitted,
-                Action::Ban(_) => DecisionLabel::Banned,
-                Action::Challenge => DecisionLabel::Challenged,
+                ActionSeverity::Delay if is_denied => continue,
+                ActionSeverity::Delay => DecisionLabel::Delayed,
+                ActionSeverity::Deny => DecisionLabel::Denied,
+                ActionSeverity::Tarpit => DecisionLabel::Tarpitted,
+                ActionSeverity::Ban => DecisionLabel::Banned,
+                ActionSeverity::Challenge => DecisionLabel::Challenged,
             };
             counts.decisions.add(label);
             counts.tally.add(*at, client);

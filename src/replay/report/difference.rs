@@ -21,8 +21,8 @@ pub struct Differences(BTreeMap<(Arc<str>, &'static str, &'static str), Tally>);
 /// Requests that one limit treats differently.
 #[derive(Clone, Debug, Serialize)]
 pub struct DifferenceReport {
-    /// The limit, or the list, that makes the difference: of the new configuration where that is stricter, else of the old
-    /// one. `-` where neither was a limit or a list.
+    /// The limit, or the list, that makes the difference: of the new configuration where that is stricter, else of the
+    /// old one. `-` where neither was a limit or a list.
     pub limit: Arc<str>,
     /// The decision under the old configuration.
     pub before: &'static str,

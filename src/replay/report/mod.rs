@@ -1,6 +1,7 @@
 //! What a replay has found, for people and for programs.
 //!
-//! - [`tally`]: how often something happened, to whom, and when most of all; [`busiest`]: the clients it happened to most.
+//! - [`tally`]: how often something happened, to whom, and when most of all; [`busiest`]: the clients it happened to
+//!   most.
 //! - [`replay_report`]: the report as a whole; `text`: in words.
 //! - [`counts`], [`decisions`], [`difference`]: what is counted while requests are replayed.
 

@@ -10,6 +10,7 @@ use super::difference::DifferenceReport;
 use super::tally::TallyReport;
 use crate::decision::Policy;
 use crate::limit::LimitId;
+use crate::record::NO_ROUTE;
 use crate::replay::LeftOut;
 use crate::replay::input::log_file::LineCounts;
 
@@ -95,7 +96,7 @@ impl ReplayCounts {
 
     /// The limits that have a place in the policy.
     pub(in crate::replay) fn limit_reports(&self, policy: &Policy) -> Vec<LimitReport> {
-        let on_routes = policy.routes.routes.iter().flat_map(|route| &route.limits);
+        let on_routes = policy.routes.all().iter().flat_map(|route| &route.limits);
         let placed: Vec<LimitId> = policy.everywhere.iter().chain(on_routes).copied().collect();
         let limits = (0..).map(LimitId).zip(&policy.limits).zip(&self.limits);
         let limits = limits.filter(|((id, _), _)| placed.contains(id));
@@ -111,8 +112,8 @@ impl ReplayCounts {
     }
 
     pub(in crate::replay) fn route_reports(&self, policy: &Policy) -> Vec<RouteReport> {
-        let names = policy.routes.routes.iter().map(|route| Arc::clone(&route.name));
-        let routes = names.chain([Arc::from("-")]).zip(self.routes[1..].iter().chain(&self.routes[..1]));
+        let names = policy.routes.all().iter().map(|route| Arc::clone(&route.name));
+        let routes = names.chain([Arc::from(NO_ROUTE)]).zip(self.routes[1..].iter().chain(&self.routes[..1]));
         let reports = routes.map(|(name, decisions)| RouteReport {
             name,
             requests: decisions.total(),

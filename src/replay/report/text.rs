@@ -10,6 +10,8 @@ use super::replay_report::LimitReport;
 use super::replay_report::ReplayReport;
 use super::tally::TallyReport;
 use crate::record::DecisionLabel;
+use crate::replay::formats::begins_with_addresses;
+use crate::replay::input::error::SEVERAL_ADDRESSES;
 
 impl fmt::Display for ReplayReport {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -52,6 +54,12 @@ impl ReplayReport {
         if self.lines.without_request > 0 {
             remarks.push(format!("{} without a request for the rules", counted(self.lines.without_request, "line")));
         }
+        if self.lines.descriptor_calls > 0 {
+            remarks.push(format!(
+                "{} about descriptors left out: the log does not hold the descriptors",
+                counted(self.lines.descriptor_calls, "call")
+            ));
+        }
         if self.late > 0 {
             remarks.push(format!(
                 "{} so late in the log that others were decided before which had come later",
@@ -70,6 +78,7 @@ impl ReplayReport {
                 requests(self.unknown_outcomes)
             ));
         }
+        remarks.extend(self.lines.unreadable_files.iter().map(|file| format!("{file}: no line can be read")));
         if self.lines.unreadable > 0 {
             remarks.push(format!(
                 "{} of {} cannot be read, the first ones are:",
@@ -77,7 +86,10 @@ impl ReplayReport {
                 counted(self.lines.lines, "line")
             ));
             let lines = self.lines.first_unreadable.iter();
-            remarks.extend(lines.map(|line| format!("  {}:{}: {}", line.file, line.line, line.text)));
+            remarks.extend(lines.clone().map(|line| format!("  {}:{}: {}", line.file, line.line, line.text)));
+            if lines.clone().any(|line| begins_with_addresses(&line.text)) {
+                remarks.push(SEVERAL_ADDRESSES.to_owned());
+            }
         }
         if remarks.is_empty() {
             return Ok(());

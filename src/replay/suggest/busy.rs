@@ -28,6 +28,13 @@ impl Busy {
     }
 }
 
+impl Busy {
+    /// With so many more that no window has.
+    pub(super) fn beside(self, more: u32) -> Self {
+        Self { most_anywhere: self.most_anywhere.saturating_add(more), ..self }
+    }
+}
+
 #[cfg(test)]
 impl Busy {
     pub(super) fn of(most: u32, most_anywhere: u32) -> Self {

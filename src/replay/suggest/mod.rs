@@ -1,7 +1,8 @@
 //! Proposes limits that logged traffic would have lived with.
 //!
 //! - [`suggesting`]: all of it together.
-//! - `paths`, `path_group`: groups the paths of a sample; `route`, `login`: the requests that become a route, and which of them are logins.
+//! - `paths`, `path_group`: groups the paths of a sample; `route`, `login`: the requests that become a route, and
+//!   which of them are logins; `router`: the routes that a request takes, by the rules of the gateway.
 //! - `busy`, `figures`: how much the clients of a route did in their busiest minute and hour.
 //! - `rates`: the limits for that; `yaml`: the file.
 
@@ -12,6 +13,7 @@ mod path_group;
 mod paths;
 mod rates;
 mod route;
+mod router;
 pub mod suggesting;
 mod yaml;
 

@@ -12,16 +12,6 @@ pub(super) struct PathGroup {
 }
 
 impl PathGroup {
-    pub(super) fn matches(&self, segments: &[&str]) -> bool {
-        let length = self.segments.len();
-        let fits = if self.is_open { segments.len() >= length } else { segments.len() == length };
-        fits && self
-            .segments
-            .iter()
-            .zip(segments)
-            .all(|(own, segment)| own.as_deref().is_none_or(|own| own == *segment))
-    }
-
     /// How much it matches: least first.
     pub(super) fn width(&self) -> (bool, usize) {
         (self.is_open, self.segments.iter().filter(|segment| segment.is_none()).count())

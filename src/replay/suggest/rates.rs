@@ -17,8 +17,8 @@ pub(super) struct SuggestedRate {
     pub(super) beyond: Vec<(IpAddr, u32)>,
 }
 
-/// A rate with headroom for all clients, or, where a few did far more than all others, for the others. `None`: there is no
-/// client.
+/// A rate with headroom for all clients, or, where a few did far more than all others, for the others. `None`: there
+/// is no client.
 pub(super) fn suggest(clients: &[(IpAddr, Busy)], least: u64) -> Option<SuggestedRate> {
     let mut most: Vec<u32> = clients.iter().map(|(_, busy)| busy.most).filter(|most| *most > 0).collect();
     most.sort_unstable();
@@ -44,7 +44,7 @@ fn usual_place(clients: usize) -> usize {
 }
 
 /// Up to a number that people choose.
-fn round(count: u64) -> u64 {
+pub(super) fn round(count: u64) -> u64 {
     let mut unit = 1;
     loop {
         if let Some(step) = STEPS.iter().find(|step| **step * unit >= count) {

@@ -16,10 +16,6 @@ pub(super) struct RouteShape {
 }
 
 impl RouteShape {
-    pub(super) fn matches(&self, method: &str, segments: &[&str]) -> bool {
-        *self.method == *method_group(method) && self.path.matches(segments)
-    }
-
     pub(super) fn is_named_like_a_login(&self) -> bool {
         &*self.method == "POST" && is_named_like_a_login(&self.path.to_string())
     }
@@ -30,8 +26,9 @@ pub(super) fn method_group(method: &str) -> &str {
     if method == "HEAD" { "GET" } else { method }
 }
 
-/// The groups that deserve a route of their own: the most frequent ones, and those that are named like a login. Those that
-/// match least come first, because the first match wins.
+/// The groups that deserve a route of their own: the most frequent ones, and those that are named like a login. Those
+/// that match least come first, because the first match wins; of those that match as much, the most frequent, because
+/// one path may be a spelling of another one.
 pub(super) fn choose(mut groups: Vec<RouteShape>) -> Vec<RouteShape> {
     let total: u64 = groups.iter().map(|group| group.requests).sum();
     let least = (total / SHARE).max(FEWEST);
@@ -39,7 +36,9 @@ pub(super) fn choose(mut groups: Vec<RouteShape>) -> Vec<RouteShape> {
     let (logins, others): (Vec<_>, Vec<_>) = groups.into_iter().partition(RouteShape::is_named_like_a_login);
     let others = others.into_iter().filter(|group| group.requests >= least).take(MOST_ROUTES);
     let mut chosen: Vec<_> = logins.into_iter().take(MOST_LOGINS).chain(others).collect();
-    chosen.sort_by_key(|group| (group.path.width(), group.path.to_string(), group.method.clone()));
+    chosen.sort_by_key(|group| {
+        (group.path.width(), Reverse(group.requests), group.path.to_string(), group.method.clone())
+    });
     chosen
 }
 

@@ -1,6 +1,7 @@
 //! Writes the proposed configuration.
 //!
-//! Everything in it is a number, an address, or a path of plain letters: no text of a client can become a key or end a comment.
+//! Everything in it is a number, an address, a path of plain letters, or the escaped name of a file: no text of a client
+//! can become a key or end a comment.
 
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -11,9 +12,11 @@ use super::figures::Figures;
 use super::login::FailureSign;
 use super::login::login;
 use super::rates::SuggestedRate;
+use super::rates::round;
 use super::rates::suggest;
 use super::route::RouteShape;
 use crate::clock::Timestamp;
+use crate::replay::input::log_file::LineCounts;
 use crate::replay::report::counted;
 use crate::replay::report::number;
 
@@ -24,6 +27,7 @@ pub(super) struct Source {
     pub(super) first: Timestamp,
     pub(super) last: Timestamp,
     pub(super) formats: Vec<&'static str>,
+    pub(super) lines: LineCounts,
 }
 
 /// The configuration. `figures` has the routes in the same order, after all requests.
@@ -31,24 +35,60 @@ pub(super) fn write(source: &Source, routes: &[RouteShape], figures: &Figures) -
     let mut text = String::new();
     head(&mut text, source, figures);
     let has_hours = source.last.since(source.first).as_secs() >= ENOUGH_FOR_HOURS;
-    text.push_str("\n# These hold for every request.\nlimits:\n");
-    limit(&mut text, "  ", "per-client", &clients(figures, 0), (LEAST, has_hours));
+    let all_clients = clients(figures, 0);
+    if !all_clients.is_empty() {
+        text.push_str("\n# These hold for every request.\nlimits:\n");
+        limit(&mut text, "  ", "per-client", &all_clients, (LEAST, has_hours));
+    }
     if !routes.is_empty() {
         text.push_str("\nroutes:\n");
     }
+    let statuses = &figures.routes[1..];
+    let logins =
+        routes.iter().zip(statuses).map(|(shape, statuses)| login(&shape.method, &shape.path.to_string(), statuses));
+    let found = Found { figures, logins: logins.collect(), has_hours };
     let mut names = Vec::new();
     for (place, shape) in (1_u16..).zip(routes) {
         if place > 1 {
             text.push('\n');
         }
-        route(&mut text, place, shape, figures, has_hours, &mut names);
+        route(&mut text, place, shape, &found, &mut names);
     }
     text
 }
 
+/// What was found in the logs.
+struct Found<'f> {
+    figures: &'f Figures,
+    /// By route: why it is a login, and what tells a failure.
+    logins: Vec<Option<(String, FailureSign)>>,
+    has_hours: bool,
+}
+
+impl Found<'_> {
+    fn login(&self, route: u16) -> Option<&(String, FailureSign)> {
+        self.logins[usize::from(route) - 1].as_ref()
+    }
+
+    /// What a limit of failures on this route counts. `None`: statuses do not tell a failure.
+    fn failing(&self, route: u16) -> Option<fn(&ClientFigures) -> Busy> {
+        let sign_of = |route| self.login(route).map(|(_, sign)| *sign).filter(|sign| *sign != FailureSign::None);
+        let sign = sign_of(route)?;
+        let mut earlier = self.figures.earlier[usize::from(route)].iter().filter_map(|&route| sign_of(route));
+        if earlier.any(|earlier| earlier != sign) {
+            return Some(|figures| figures.refused_or_ok);
+        }
+        match sign {
+            FailureSign::Refused => Some(|figures| figures.refused),
+            FailureSign::FormAgain => Some(|figures| figures.ok),
+            FailureSign::None => None,
+        }
+    }
+}
+
 fn head(text: &mut String, source: &Source, figures: &Figures) {
-    let Source { requests, first, last, formats } = source;
-    let lines = [
+    let Source { requests, first, last, formats, lines } = source;
+    let remarks = [
         format!(
             "# Limits that this traffic would have lived with: {} of {}, {} to {} UTC ({}).",
             counted(*requests, "request"),
@@ -61,9 +101,15 @@ fn head(text: &mut String, source: &Source, figures: &Figures) {
         "# Each rate has headroom above what 99 of 100 clients did in their busiest minute or hour. Clients that would have".to_owned(),
         "# been denied are named. Read them, then try the file: portcullis replay -c FILE ACCESS.LOG".to_owned(),
     ];
-    for line in lines {
-        text.push_str(&line);
-        text.push('\n');
+    for remark in remarks {
+        put(text, &remark);
+    }
+    if lines.unreadable > 0 {
+        let (unreadable, all) = (number(lines.unreadable), counted(lines.lines, "line"));
+        put(text, &format!("# {unreadable} of {all} cannot be read: portcullis replay shows the first ones."));
+    }
+    for file in &lines.unreadable_files {
+        put(text, &format!("# {}: no line can be read.", file.escape_debug()));
     }
     if figures.is_cut {
         text.push_str(
@@ -75,19 +121,13 @@ fn head(text: &mut String, source: &Source, figures: &Figures) {
     );
 }
 
-fn route(
-    text: &mut String,
-    place: u16,
-    shape: &RouteShape,
-    figures: &Figures,
-    has_hours: bool,
-    names: &mut Vec<String>,
-) {
+fn route(text: &mut String, place: u16, shape: &RouteShape, found: &Found<'_>, names: &mut Vec<String>) {
+    let Found { figures, has_hours, .. } = *found;
     let statuses = &figures.routes[usize::from(place)];
     let path = shape.path.to_string();
     let name = name(&shape.method, &path, names);
     let clients = clients(figures, place);
-    let login = login(&shape.method, &path, statuses);
+    let login = found.login(place);
     let line = |text: &mut String, line: &str| {
         text.push_str(line);
         text.push('\n');
@@ -99,13 +139,12 @@ fn route(
     );
     let (total, count) = (counted(statuses.total, "request"), counted(clients.len() as u64, "client"));
     line(text, &format!("  # {total} of {count}; {answers}."));
-    if let Some((reason, _)) = &login {
+    if let Some((reason, _)) = login {
         line(text, &format!("  # It is {reason}."));
     }
     line(text, &format!("  - name: {name}"));
     line(text, &format!("    match: {{methods: [{}], path: \"{path}\"}}", shape.method));
-    let sign = login.as_ref().map(|(_, sign)| *sign);
-    match sign {
+    match login.map(|(_, sign)| sign) {
         Some(FailureSign::Refused) => line(text, "    outcome: {failure: {status: [401, 403]}}"),
         Some(FailureSign::FormAgain) => {
             line(text, "    # Successes seem to redirect, failures to show the form again: check that it is so.");
@@ -119,11 +158,7 @@ fn route(
     line(text, "    limits:");
     let least = if login.is_some() { LEAST_OF_LOGIN } else { LEAST };
     limit(text, "      ", &format!("{name}-pace"), &clients, (least, has_hours));
-    let failing: fn(&ClientFigures) -> Busy = match sign {
-        Some(FailureSign::Refused) => |figures| figures.refused,
-        Some(FailureSign::FormAgain) => |figures| figures.ok,
-        _ => return,
-    };
+    let Some(failing) = found.failing(place) else { return };
     failures(text, &name, &clients, failing);
 }
 
@@ -154,13 +189,15 @@ fn limit(
 
 /// The limits of failed logins.
 fn failures(text: &mut String, name: &str, clients: &[(IpAddr, ClientFigures)], failing: fn(&ClientFigures) -> Busy) {
-    let failing: Vec<_> = clients.iter().map(|(client, figures)| (*client, failing(figures))).collect();
-    let count = match suggest(&failing, LEAST_FAILURES) {
-        Some(rate) => {
-            reason(text, "      ", "hour", &rate);
-            rate.count
-        }
-        None => LEAST_FAILURES,
+    // A request needs a slot until it is known that it is no failure.
+    let with_slots = |figures| failing(figures).beside(figures.most_in_progress);
+    let failing: Vec<_> = clients.iter().map(|(client, figures)| (*client, with_slots(figures))).collect();
+    let count = if let Some(rate) = suggest(&failing, LEAST_FAILURES) {
+        reason(text, "      ", "hour", &rate);
+        rate.count
+    } else {
+        let most = failing.iter().map(|(_, busy)| u64::from(busy.most_anywhere)).max();
+        round(most.unwrap_or_default().max(LEAST_FAILURES))
     };
     put(text, &format!("      - {{name: {name}-failures, key: client_ip, rate: {count}/hour, count: failures}}"));
     put(

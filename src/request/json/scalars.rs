@@ -21,9 +21,8 @@ pub(crate) enum WellFormed {
 /// Every scalar at a dotted path, in order. Array elements are named by their index. Names are compared without case,
 /// as many libraries do, and a repeated name yields every value.
 ///
-/// A number in an unusual spelling is yielded as sent and in the usual spelling. `null`, objects and arrays yield
-/// nothing. Beside a scalar at the same path they yield the empty value, because applications differ about which one
-/// they read.
+/// A number in an unusual spelling is yielded as sent and in the usual spelling. `null`, objects and arrays yield the
+/// empty value, also beside a scalar at the same path, because applications differ about which one they read.
 pub(crate) fn values<'t>(text: &'t [u8], path: &str) -> Vec<Cow<'t, str>> {
     let mut values = Vec::new();
     let mut hidden = false;
@@ -41,7 +40,7 @@ pub(crate) fn values<'t>(text: &'t [u8], path: &str) -> Vec<Cow<'t, str>> {
             JsonLeaf::Other => hidden = true,
         }
     });
-    if hidden && !values.is_empty() {
+    if hidden {
         values.push(Cow::Borrowed(""));
     }
     values

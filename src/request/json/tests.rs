@@ -39,10 +39,11 @@ fn scalars_are_their_text() {
 }
 
 #[test]
-fn what_is_no_scalar_yields_nothing() {
-    check(r#"{"u":null}"#, "u", &[]);
-    check(r#"{"u":{"$eq":"alice"}}"#, "u", &[]);
-    check(r#"{"u":["alice"]}"#, "u", &[]);
+fn what_is_no_scalar_yields_the_empty_value() {
+    check(r#"{"u":null}"#, "u", &[""]);
+    check(r#"{"u":{"$eq":"alice"}}"#, "u", &[""]);
+    check(r#"{"u":["alice"]}"#, "u", &[""]);
+    check(r#"{"v":["alice"]}"#, "u", &[]);
 }
 
 #[test]

@@ -17,14 +17,16 @@ fn table(matches: &[&str]) -> RouteTable {
     let route = |text: &&str| Route {
         name: (*text).into(),
         condition: Condition::short(text, Case::Ignored).unwrap(),
+        domain: None,
         upstream: UpstreamId(0),
         only: None,
         limits: Vec::new(),
         outcome: None,
         known_clients: None,
         deny_response: None,
+        denied: Vec::new(),
     };
-    RouteTable { routes: matches.iter().map(route).collect() }
+    RouteTable::new(matches.iter().map(route).collect())
 }
 
 /// The names of the collected routes, and of the primary one.

@@ -21,6 +21,14 @@ impl AnyStore {
         }
     }
 
+    /// Whether only this process knows a ban, because Redis does not have it yet.
+    pub fn is_only_here(&self, id: BanId) -> bool {
+        match self {
+            Self::Memory(_) => false,
+            Self::Shared(_) => self.bans().is_unsent(id),
+        }
+    }
+
     /// Bans because a limit was reached. Returns the ban that begins now, or the one that lasts already. With Redis the
     /// work continues if the caller is dropped; during an outage the ban holds in this process.
     pub async fn ban_by_limit(&self, subject: BanSubject, ladder: &Ladder, reason: &str) -> Ban {

@@ -107,14 +107,19 @@ impl BanRecord {
         self.ban.until + self.length.saturating_mul(self.step)
     }
 
+    /// Takes the subject of the same ban where that has the clear name of the key and this one has not.
+    pub(super) fn describe(&mut self, known: &BanSubject) {
+        if let (BanSubject::Key { named, .. }, BanSubject::Key { .. }) = (&self.ban.subject, known)
+            && named.clear.is_none()
+        {
+            self.ban.subject = known.clone();
+        }
+    }
+
     /// Keeps from the `known` record what this process knows better: the clear name of the key, and, when both describe
     /// the same ban, its begin and end, because the delivery of the message has shifted them a little.
     pub(super) fn merge_known(&mut self, known: &Self) {
-        if let (BanSubject::Key { named, .. }, BanSubject::Key { .. }) = (&self.ban.subject, &known.ban.subject)
-            && named.clear.is_none()
-        {
-            self.ban.subject = known.ban.subject.clone();
-        }
+        self.describe(&known.ban.subject);
         let facts =
             |record: &Self| (record.step, record.length, record.ban.by_operator, Arc::clone(&record.ban.reason));
         let difference = self.ban.until.since(known.ban.until).max(known.ban.until.since(self.ban.until));

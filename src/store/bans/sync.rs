@@ -13,9 +13,27 @@ impl Bans {
     /// Applies a change from a message. Messages arrive in the order of the changes; a change that is known already is
     /// not applied again. Requests a sync where a change is missing.
     pub(in crate::store) fn receive_change(&self, version: BanVersion, change: &BanChange) {
+        let lifted = match change {
+            BanChange::Lift(id) => self.find(*id),
+            BanChange::Ban(_) => None,
+        };
         let mut state = self.sync_state.lock();
-        if self.apply(&mut state, version, change) && !state.receive(version) {
+        if !self.apply(&mut state, version, change) {
+            return;
+        }
+        if !state.receive(version) {
             self.request_sync();
+        }
+        drop(state);
+        self.tell_observer(change, lifted.as_ref());
+    }
+
+    fn tell_observer(&self, change: &BanChange, lifted: Option<&Ban>) {
+        let Some(observer) = self.observer() else { return };
+        match (change, lifted) {
+            (BanChange::Ban(record), _) => observer.heard_ban(&record.ban),
+            (BanChange::Lift(_), Some(ban)) => observer.heard_lift(ban),
+            (BanChange::Lift(_), None) => {}
         }
     }
 
@@ -24,6 +42,10 @@ impl Bans {
     pub(in crate::store) fn receive_answer(&self, version: BanVersion, record: &BanRecord, is_change: bool) {
         let mut state = self.sync_state.lock();
         let is_new = self.apply(&mut state, version, &BanChange::Ban(record.clone().into()));
+        if !is_new {
+            // The message was faster than the answer, and does not say what this gateway knows of the key.
+            self.describe(&record.ban);
+        }
         if is_new && is_change && state.is_next(version) {
             state.version = Some(version);
             state.advance();

@@ -194,6 +194,13 @@ impl Bans {
         self.publish(&index);
     }
 
+    /// Keeps the subject of a ban that this process knows better than the message about it.
+    pub(in crate::store) fn describe(&self, ban: &Ban) {
+        if let Some(entry) = self.index.write().entries.get_mut(&ban.id) {
+            entry.record.describe(&ban.subject);
+        }
+    }
+
     /// Ends a ban and resets its ladder.
     pub(in crate::store) fn lift(&self, id: BanId) -> Option<Ban> {
         let now = self.clock.now();

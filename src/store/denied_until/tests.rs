@@ -30,6 +30,7 @@ fn charge(key: u128, rule: &Rule) -> Charge<'_> {
         on_failure: OnFailure::Local,
         items: Items::new(),
         unless_known: false,
+        is_free: false,
     }
 }
 

@@ -71,6 +71,7 @@ fn charge(rule: &Rule, key: u128, item: u64) -> Charge<'_> {
         on_failure: OnFailure::Local,
         items: if matches!(rule, Rule::Distinct(_)) { smallvec![item] } else { Items::new() },
         unless_known: false,
+        is_free: false,
     }
 }
 

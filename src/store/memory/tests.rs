@@ -71,6 +71,7 @@ fn a_store_of_no_keys_refuses_and_remembers_nothing() {
         on_failure: OnFailure::Local,
         items: Items::new(),
         unless_known: false,
+        is_free: false,
     };
     let verdicts = store.decide_now(&Batch { charges: std::iter::once(charge).collect(), ..Batch::default() });
     assert_eq!(verdicts[0].retry_after, Some(Duration::from_secs(1)));

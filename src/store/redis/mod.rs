@@ -20,7 +20,7 @@ pub use self::settings::Time;
 pub use self::state::decided::RedisDecision;
 pub use self::state::records::RecordLink;
 pub use self::state::records::RecordsUnavailable;
-pub use self::state::records::StoredRecord;
+pub use self::state::records::Registration;
 pub use self::state::settle::SettleOutcome;
 pub use self::state::store::RedisStore;
 pub use self::topology::failure::Failure;

@@ -6,6 +6,7 @@ pub(crate) mod concurrency;
 pub(crate) mod delays;
 pub(crate) mod distinct;
 pub(crate) mod examples;
+pub(crate) mod free;
 pub(crate) mod known;
 pub(crate) mod rates;
 pub(crate) mod reservations;
@@ -32,6 +33,7 @@ macro_rules! hold_to_contract {
                 a_bucket_gives_its_burst_then_its_average,
                 a_door_opens_to_the_microsecond,
                 standings_say_where_the_key_stands_after_the_decision,
+                a_cost_that_no_window_holds_never_passes,
                 a_changed_rate_keeps_what_was_counted,
                 a_changed_algorithm_begins_anew;
             atomicity:
@@ -51,6 +53,11 @@ macro_rules! hold_to_contract {
                 a_denied_attempt_is_charged_whatever_denied_it,
                 the_door_opens_once_the_hammering_ends,
                 a_shadow_counts_attempts_alone;
+            free:
+                a_free_charge_is_decided_and_never_charged,
+                a_free_charge_without_room_denies_what_passes_with_it,
+                a_free_attempt_counts_nothing,
+                a_free_shadow_denies_nobody_and_counts_nothing;
             concurrency:
                 so_many_are_in_flight_and_no_more,
                 a_slot_given_back_is_free,

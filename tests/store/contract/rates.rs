@@ -122,3 +122,17 @@ pub(crate) async fn a_changed_algorithm_begins_anew(fixture: impl Fixture) {
         assert_eq!(count(&fixture, 5, &limit, "alice").await, 3, "{limit:?}");
     }
 }
+
+pub(crate) async fn a_cost_that_no_window_holds_never_passes(fixture: impl Fixture) {
+    for (limit, key) in Limit::each("5/minute; 6/hour") {
+        let dear = limit.clone().cost(7);
+        for _ in 0..3 {
+            let verdict = ask_one(&fixture, &dear, &key).await;
+            assert!(!verdict.passes() && verdict.charged.is_none(), "{key}");
+        }
+        assert!(ask_one(&fixture, &limit, &key).await.passes(), "{key}: what was denied is not charged");
+        let (attempted, key) = (dear.attempts(), format!("{key}, attempted"));
+        assert!(!ask_one(&fixture, &attempted, &key).await.passes(), "{key}");
+        assert!(!ask_one(&fixture, &limit, &key).await.passes(), "{key}: an attempt is charged");
+    }
+}

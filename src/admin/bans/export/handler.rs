@@ -11,6 +11,7 @@ use super::format::Format;
 use super::text::text;
 use crate::admin::AdminState;
 use crate::admin::problem::Problem;
+use crate::admin::query::Query;
 
 /// Banned networks in the formats of firewalls and servers
 ///
@@ -30,13 +31,11 @@ pub(in crate::admin) async fn export(
     State(state): State<Arc<AdminState>>,
     RawQuery(query): RawQuery,
 ) -> Result<impl IntoResponse, Problem> {
-    let mut format = Format::Plain;
-    for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
-        if name != "format" {
-            return Err(Problem::bad_request("the only parameter is `format`"));
-        }
-        format = value.parse().map_err(|error: String| Problem::bad_request(error))?;
-    }
+    let query = Query::read(query.as_deref(), &["format"])?;
+    let format = query
+        .text("format")
+        .map_or(Ok(Format::Plain), str::parse)
+        .map_err(|error: String| Problem::bad_request(error))?;
     let bans = state.store.bans();
     let now = bans.now();
     let banned: Vec<_> = bans.list().iter().filter_map(|ban| Some((ban.network()?, ban.left(now)))).collect();

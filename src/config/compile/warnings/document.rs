@@ -13,7 +13,7 @@ impl Compiler {
         self.warn_of_proxies(document);
         let raw = document.routes.get().map(|routes| &routes.items[..]).unwrap_or_default();
         self.warn_of_unreachable_routes(raw, routes);
-        for (raw, route) in raw.iter().zip(routes) {
+        for (raw, route) in raw.iter().zip(routes).filter(|(_, route)| route.domain.is_none()) {
             self.warn_of_globs(raw);
             self.warn_of_outcome(raw, route);
             self.warn_of_login(raw, document);

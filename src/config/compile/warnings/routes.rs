@@ -10,7 +10,8 @@ impl Compiler {
     /// The first match wins, so a route after one that matches all of its requests never applies.
     pub(super) fn warn_of_unreachable_routes(&mut self, raw: &[raw::route::Route], routes: &[Route]) {
         for (position, route) in routes.iter().enumerate() {
-            let earlier = routes[..position].iter().position(|earlier| earlier.condition.includes(&route.condition));
+            let includes = |earlier: &Route| earlier.domain.is_none() && earlier.condition.includes(&route.condition);
+            let earlier = routes[..position].iter().position(includes).filter(|_| route.domain.is_none());
             let Some(earlier) = earlier else { continue };
             let (Some(at), Some(before)) = (place(&raw[position]), place(&raw[earlier])) else { continue };
             let message = format!(

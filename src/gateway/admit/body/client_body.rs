@@ -1,5 +1,6 @@
 //! The body as the client sends it.
 
+use std::mem;
 use std::pin::Pin;
 use std::task::Context;
 use std::task::Poll;
@@ -12,21 +13,41 @@ use http_body::Frame;
 use http_body::SizeHint;
 use tokio::runtime::Handle;
 
+use super::described_body::DescribedBody;
 use crate::listen::IncomingBody;
 use crate::listen::IncomingBodyError;
 
 /// The body that a client sends.
 #[derive(Debug)]
-pub struct ClientBody {
-    /// `None` only while this is dropped.
-    incoming: Option<IncomingBody>,
-    is_stream: bool,
+pub struct ClientBody(Source);
+
+#[derive(Debug)]
+enum Source {
+    /// Only while this is dropped.
+    Taken,
+    /// From the connection of the client.
+    Incoming {
+        body: IncomingBody,
+        is_stream: bool,
+    },
+    Described(DescribedBody),
 }
 
 impl ClientBody {
     /// The body of a request of this version.
     pub fn new(incoming: IncomingBody, version: Version) -> Self {
-        Self { incoming: Some(incoming), is_stream: version == Version::HTTP_2 }
+        Self(Source::Incoming { body: incoming, is_stream: version == Version::HTTP_2 })
+    }
+
+    /// Whether the body comes only if it is asked for: whoever does not need it must not read it.
+    pub fn is_unasked(&self) -> bool {
+        matches!(&self.0, Source::Described(body) if body.is_unasked())
+    }
+}
+
+impl From<DescribedBody> for ClientBody {
+    fn from(body: DescribedBody) -> Self {
+        Self(Source::Described(body))
     }
 }
 
@@ -38,15 +59,27 @@ impl Body for ClientBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, IncomingBodyError>>> {
-        self.incoming.as_mut().map_or(Poll::Ready(None), |incoming| Pin::new(incoming).poll_frame(cx))
+        match &mut self.0 {
+            Source::Incoming { body, .. } => Pin::new(body).poll_frame(cx),
+            Source::Described(body) => body.poll_frame(cx),
+            Source::Taken => Poll::Ready(None),
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.incoming.as_ref().is_none_or(Body::is_end_stream)
+        match &self.0 {
+            Source::Incoming { body, .. } => body.is_end_stream(),
+            Source::Described(body) => body.is_end_stream(),
+            Source::Taken => true,
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.incoming.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
+        match &self.0 {
+            Source::Incoming { body, .. } => body.size_hint(),
+            Source::Described(body) => body.size_hint(),
+            Source::Taken => SizeHint::with_exact(0),
+        }
     }
 }
 
@@ -55,14 +88,14 @@ impl Drop for ClientBody {
     /// read both at once (curl before version 8) take the reset for a failure and show no answer. So the reset is sent
     /// later.
     fn drop(&mut self) {
-        let Some(incoming) = self.incoming.take() else { return };
-        if !self.is_stream || incoming.is_end_stream() {
+        let Source::Incoming { body, is_stream: true } = mem::replace(&mut self.0, Source::Taken) else { return };
+        if body.is_end_stream() {
             return;
         }
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {
                 tokio::time::sleep(RESET_DELAY).await;
-                drop(incoming);
+                drop(body);
             });
         }
     }

@@ -77,7 +77,8 @@ where
             // A body of known length has ended with its last byte.
             body.has_ended |= body.source.is_end_stream();
         }
-        let is_whole = body.has_ended && read.len() <= at_most;
+        // A proxy that describes a body may show only its start.
+        let is_whole = body.has_ended && read.len() <= at_most && body.source.size_hint().lower() == 0;
         body.replay = BudgetShare::of(share, read.into_bytes());
         Ok(Peeked { start: body.replay.slice(..at_most.min(body.replay.len())), is_whole })
     }

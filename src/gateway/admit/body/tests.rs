@@ -16,6 +16,9 @@ use tokio::time::timeout;
 
 use super::BodyAborted;
 use super::BodyBounds;
+use super::DescribedBody;
+use super::DescribedBodyWriter;
+use super::DescribedEnd;
 use super::Peeked;
 use super::RequestBody;
 use super::replay_buffer::MAX_KEPT;
@@ -249,4 +252,46 @@ async fn a_body_that_needs_no_replay_is_not_kept() {
     body.stop_keeping();
     assert_eq!(length_of_rest(&mut body).await, 10);
     assert!(!body.replay());
+}
+
+/// A described body, with its writer.
+fn described() -> (RequestBody, DescribedBodyWriter) {
+    let (body, writer) = DescribedBody::channel();
+    let bounds = BodyBounds { length: None, idle: Duration::from_secs(30), rate: 0 };
+    (RequestBody::new(body.into(), bounds), writer)
+}
+
+#[tokio::test]
+async fn a_described_body_is_whole_only_where_the_proxy_shows_all_of_it() {
+    for (end, is_whole) in [(DescribedEnd::Whole, true), (DescribedEnd::Cut, false)] {
+        let (mut body, writer) = described();
+        writer.push(Bytes::from_static(b"user="));
+        writer.push(Bytes::from_static(b"alice"));
+        writer.end(end);
+        let peeked = body.peek(64, &Budget::default()).await.expect("a sound body");
+        assert_eq!(peeked, Peeked { start: Bytes::from_static(b"user=alice"), is_whole }, "{end:?}");
+        assert!(!writer.is_wanted());
+    }
+}
+
+#[tokio::test]
+async fn a_described_body_asks_for_its_parts_when_it_is_read() {
+    let (mut body, writer) = described();
+    assert!(!writer.is_wanted());
+    let reading = tokio::spawn(async move { body.peek(64, &Budget::default()).await });
+    writer.wanted().await;
+    writer.push(Bytes::from_static(b"user=alice"));
+    writer.end(DescribedEnd::Whole);
+    writer.push(Bytes::from_static(b"behind the end"));
+    let peeked = reading.await.expect("no panic").expect("a sound body");
+    assert_eq!(peeked.start, "user=alice");
+}
+
+#[tokio::test]
+async fn a_body_that_the_proxy_withholds_is_an_error_for_those_who_read_it() {
+    let (mut body, writer) = described();
+    writer.end(DescribedEnd::Withheld);
+    assert!(!writer.is_wanted());
+    assert_eq!(body.peek(64, &Budget::default()).await, Err(BadRequest::Body));
+    assert!(writer.is_wanted());
 }

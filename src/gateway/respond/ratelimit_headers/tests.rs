@@ -5,6 +5,7 @@ use super::*;
 use crate::key::KeySpec;
 use crate::limit::Algorithm;
 use crate::limit::Count;
+use crate::limit::DescriptorFilter;
 use crate::limit::Detail;
 use crate::limit::Missing;
 use crate::limit::Rule;
@@ -28,6 +29,7 @@ fn limit(name: &str, rates: &str) -> Limit {
         shadow: false,
         unless: Vec::new(),
         unless_known: false,
+        descriptors: DescriptorFilter::default(),
         headers: Detail::Full,
         on_failure: crate::limit::OnFailure::Local,
     }
@@ -58,7 +60,7 @@ impl Shown {
     fn write(&self, fields: &mut Fields, told: &[Told]) {
         let mut reports = LimitReports::default();
         for Told { limit, standings } in told {
-            reports.add(LimitId(*limit), &self.limits[usize::from(*limit)], false, false, standings);
+            reports.add(LimitId(*limit), &self.limits[usize::from(*limit)], None, false, standings);
         }
         self.headers.write(fields, &reports);
     }

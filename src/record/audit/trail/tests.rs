@@ -7,7 +7,8 @@ use crate::record::audit::writer::AuditSink;
 use crate::record::event::EventKind;
 
 fn open(settings: &AuditSettings, previous: Option<&AuditTrail>, metrics: &Metrics) -> Result<AuditTrail, AuditError> {
-    AuditTrail::open(settings, previous, AuditContext { metrics, redis: None, tasks: &TaskTracker::new() })
+    let (tasks, closing) = (&TaskTracker::new(), &CancellationToken::new());
+    AuditTrail::open(settings, previous, AuditContext { metrics, redis: None, tasks, closing })
 }
 
 fn denial_of(name: &str) -> Arc<Event> {

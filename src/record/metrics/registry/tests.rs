@@ -1,4 +1,5 @@
 use super::*;
+use crate::record::ListGauge;
 
 #[test]
 fn counters_are_exposed_under_their_documented_names() {
@@ -18,6 +19,8 @@ fn counters_are_exposed_under_their_documented_names() {
         "portcullis_upstream_healthy{upstream=\"app\",server=\"10.0.1.5:8000\"} 1",
         "portcullis_store_up{kind=\"memory\"} 1",
         "portcullis_store_keys{kind=\"memory\"} 7",
+        "portcullis_list_entries{list=\"community\"} 12",
+        "portcullis_list_source_up{list=\"community\"} 0",
         "portcullis_connections 3",
         "portcullis_held_requests 2",
         "portcullis_config_reloads_total{result=\"failure\"} 1",
@@ -51,16 +54,18 @@ fn a_label_cannot_break_out_of_its_quotes() {
 }
 
 #[test]
-fn a_removed_server_is_no_longer_reported() {
+fn a_removed_server_certificate_or_list_is_no_longer_reported() {
     let metrics = Metrics::new();
     metrics.expose(&gauges(), Exposition::OpenMetrics);
-    let text = metrics.expose(&Gauges { servers: Vec::new(), ..gauges() }, Exposition::OpenMetrics);
-    assert!(!text.contains("10.0.1.5"), "{text}");
+    let fewer = Gauges { servers: Vec::new(), certificates: Vec::new(), lists: Vec::new(), ..gauges() };
+    let text = metrics.expose(&fewer, Exposition::OpenMetrics);
+    assert!(!text.contains("10.0.1.5") && !text.contains("a.test") && !text.contains("community"), "{text}");
 }
 
 fn gauges() -> Gauges {
     Gauges {
         held: 2,
+        rejected_connections: 4,
         connections: 3,
         bans: 2,
         store: "memory",
@@ -68,5 +73,13 @@ fn gauges() -> Gauges {
         store_keys: 7,
         servers: vec![("app".into(), "10.0.1.5:8000".into(), true)],
         dropped_lines: 0,
+        lists: vec![ListGauge {
+            name: "community".into(),
+            source: "http://127.0.0.1:8080".to_owned(),
+            entries: 12,
+            answered: None,
+            failure: None,
+        }],
+        certificates: vec![("a.test".into(), 1_924_992_000)],
     }
 }

@@ -100,6 +100,7 @@ mod tests {
             on_failure: OnFailure::Local,
             items: Items::new(),
             unless_known: false,
+            is_free: false,
         };
         let value = Value::Array(numbers.iter().copied().map(Value::Int).collect());
         read(&value, &[&charge(&slots), &charge(&pace)])

@@ -60,6 +60,8 @@ pub(super) enum ModeBit {
     /// A delay that is charged only if there is room.
     WithRoom = 8,
     UnlessKnown = 16,
+    /// It is decided, and never charged.
+    Free = 32,
 }
 
 /// The first byte of a settlement.
@@ -153,7 +155,7 @@ impl Purpose {
 }
 
 impl ModeBit {
-    const ALL: [Self; 5] = [Self::Attempts, Self::Shadow, Self::Delay, Self::WithRoom, Self::UnlessKnown];
+    const ALL: [Self; 6] = [Self::Attempts, Self::Shadow, Self::Delay, Self::WithRoom, Self::UnlessKnown, Self::Free];
 }
 
 impl AnswerCode {

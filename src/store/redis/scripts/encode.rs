@@ -37,6 +37,9 @@ pub(super) fn charge(charge: &Charge<'_>, depends_on_known: bool, holder: u32, t
     if charge.count == Count::Attempts {
         mode |= ModeBit::Attempts as u8;
     }
+    if charge.is_free {
+        mode |= ModeBit::Free as u8;
+    }
     if depends_on_known && charge.unless_known {
         mode |= ModeBit::UnlessKnown as u8;
     }

@@ -62,16 +62,6 @@ pub(super) fn keyring() -> &'static Script {
     &SCRIPT
 }
 
-pub(super) fn writing_record() -> &'static Script {
-    static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::of(&[include_str!("lua/write_record.lua").into()]));
-    &SCRIPT
-}
-
-pub(super) fn reading_records() -> &'static Script {
-    static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::of(&[include_str!("lua/read_records.lua").into()]));
-    &SCRIPT
-}
-
 /// How many sets of kinds there are; no kind has the lowest bit.
 pub(super) const ALL_KINDS: usize = 1 << 9;
 

@@ -174,6 +174,7 @@ impl PublishPermission {
             Err(_) => return self.is_denied,
         };
         self.checked = Some(Instant::now());
+        shared.may_publish.store(!self.is_denied, Ordering::Release);
         if self.is_denied && !was_denied {
             warn!(
                 %channel,
@@ -205,6 +206,10 @@ async fn sync(shared: &SharedRedis, links: &Links, bans: &Bans) -> Result<Durati
     }
     let unsent = bans.unsent();
     for record in unsent.iter().take(MOST_SENT) {
+        // It was lifted meanwhile, or sent.
+        if !bans.is_unsent(record.ban.id) {
+            continue;
+        }
         let moment = bans.now();
         let ban = OutageBan {
             left: record.ban.left(moment).as_micros(),
@@ -215,6 +220,11 @@ async fn sync(shared: &SharedRedis, links: &Links, bans: &Bans) -> Result<Durati
         };
         let blob = text::blob(&record.ban.subject, &record.ban.reason);
         let answer = ask(shared, links, call.send(record.ban.id, &blob, ban)).await?;
+        // An operator lifted it while it was on its way: that is later than the ban.
+        if !bans.is_unsent(record.ban.id) && bans.find(record.ban.id).is_none() {
+            ask(shared, links, call.lift(record.ban.id)).await?;
+            continue;
+        }
         bans.mark_sent(record.ban.id);
         if let Some((_, update)) = read_answer(answer)
             && let Some(record) = update.record(record.ban.id, bans.now())

@@ -5,7 +5,7 @@
 //!   if the client has left.
 //! - [`settle`]: settles requests; [`in_flight`], [`leases`]: slots in flight and their leases.
 //! - [`bans`], [`resets`], [`keyring`]: bans, resets and signing keys of all gateways.
-//! - [`append`]: appends entries to a stream; [`records`]: what gateways know of each other.
+//! - [`append`]: appends entries to a stream; [`records`], [`record_commands`]: what gateways know of each other.
 
 pub(super) mod bans;
 pub(super) mod decided;
@@ -22,6 +22,7 @@ mod give_back;
 mod in_flight;
 mod join_all;
 mod leases;
+mod record_commands;
 mod reserve;
 mod slot_charges;
 

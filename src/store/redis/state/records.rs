@@ -1,40 +1,44 @@
-//! Small records that each gateway writes for the others. No decision depends on them.
+//! The records of gateways in Redis. No decision depends on them.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use redis::Cmd;
 use redis::Value;
 use tokio::sync::Mutex;
 use tokio::time;
 
-use crate::store::redis::scripts::Invocation;
-use crate::store::redis::scripts::records;
+use super::join_all::join_all;
+use super::record_commands;
+use crate::clock::Timestamp;
+use crate::store::redis::settings::Time;
 use crate::store::redis::topology::node::RedisNode;
 use crate::store::redis::topology::shared::SharedRedis;
+use crate::store::redis::transport::breaker::DownCause;
 use crate::store::redis::transport::connection::RedisConnection;
 use crate::store::redis::transport::fault::ServerFault;
+use crate::store::shared_records::HeardQuestions;
 
 /// The records in Redis, over a connection of their own: a long answer delays no decision, and a failure opens no breaker.
 #[derive(Debug)]
 pub struct RecordLink {
     shared: Arc<SharedRedis>,
-    connection: Mutex<Option<(Arc<RedisNode>, RedisConnection)>>,
+    connection: Mutex<CurrentConnection>,
 }
 
-/// A record as it was written.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct StoredRecord {
-    pub name: String,
-    /// How long ago it was written, by the clock of Redis.
-    pub age: Duration,
-    pub content: Vec<u8>,
+/// The connection in use, and how many there were.
+#[derive(Debug, Default)]
+struct CurrentConnection {
+    open: Option<(Arc<RedisNode>, RedisConnection)>,
+    number: u64,
 }
 
-/// What is sent.
+/// The moment of a registration, and for how long it holds.
 #[derive(Clone, Copy, Debug)]
-enum Call<'c> {
-    Script(&'c Invocation),
-    Command(&'c redis::Cmd),
+pub struct Registration {
+    pub now: Timestamp,
+    pub kept: Duration,
 }
 
 /// Why Redis has neither taken nor sent records.
@@ -42,7 +46,7 @@ enum Call<'c> {
 pub enum RecordsUnavailable {
     #[error("Redis does not answer")]
     Away,
-    #[error("Redis refuses it")]
+    #[error("Redis does not allow it")]
     Refused,
 }
 
@@ -51,133 +55,208 @@ impl RecordLink {
         Self { shared: Arc::clone(shared), connection: Mutex::default() }
     }
 
-    /// Writes a record of a kind, which expires after `kept`. All records of a kind are kept equally long.
-    pub async fn write(
-        &self,
-        kind: &str,
-        name: &str,
-        content: &[u8],
-        kept: Duration,
-    ) -> Result<(), RecordsUnavailable> {
-        let set = records::name(&self.shared.settings.key_prefix, kind);
-        self.call(&set, Call::Script(&records::write(&set, name, content, kept, &self.shared.time))).await.map(drop)
+    /// The questions that this process has heard.
+    pub fn questions(&self) -> &HeardQuestions {
+        &self.shared.questions
     }
 
-    /// All records of a kind that have not expired.
-    pub async fn read(&self, kind: &str) -> Result<Vec<StoredRecord>, RecordsUnavailable> {
-        let set = records::name(&self.shared.settings.key_prefix, kind);
-        let answer = self.call(&set, Call::Script(&records::read(&set, &self.shared.time))).await?;
-        stored(answer).ok_or(RecordsUnavailable::Refused)
+    /// Whether this process hears every question, and may ask some itself.
+    pub fn hears_all(&self) -> bool {
+        self.shared.questions.is_listening() && self.shared.may_publish.load(Ordering::Acquire)
     }
 
-    /// Keeps a record that is found by its name alone, for `kept`.
-    pub async fn put(&self, kind: &str, name: &str, content: &[u8], kept: Duration) -> Result<(), RecordsUnavailable> {
-        let set = records::name(&self.shared.settings.key_prefix, kind);
-        self.call(&set, Call::Command(&records::put(&set, name, content, kept))).await.map(drop)
-    }
-
-    /// The record of this name that was put; `None`: there is none, or it has expired.
-    pub async fn get(&self, kind: &str, name: &str) -> Result<Option<Vec<u8>>, RecordsUnavailable> {
-        let set = records::name(&self.shared.settings.key_prefix, kind);
-        match self.call(&set, Call::Command(&records::get(&set, name))).await? {
-            Value::BulkString(content) => Ok(Some(content)),
-            _ => Ok(None),
+    /// Connects where there is no connection, and returns the number of the one in use: another server, or this one after
+    /// a failure, has another number.
+    pub async fn connect(&self) -> Result<u64, RecordsUnavailable> {
+        match time::timeout(READ_PATIENCE, self.current()).await {
+            Ok(Ok((_, number))) => Ok(number),
+            Ok(Err(_)) | Err(_) => Err(RecordsUnavailable::Away),
         }
     }
 
-    /// Removes a record that was put.
-    pub async fn remove(&self, kind: &str, name: &str) -> Result<(), RecordsUnavailable> {
-        let set = records::name(&self.shared.settings.key_prefix, kind);
-        self.call(&set, Call::Command(&records::remove(&set, name))).await.map(drop)
+    pub async fn time(&self) -> Result<Timestamp, RecordsUnavailable> {
+        if let Time::Given(clock) = &self.shared.time {
+            return Ok(clock.now());
+        }
+        let (answer, _) = self.call(&redis::cmd("TIME"), READ_PATIENCE).await?;
+        moment(&answer).ok_or(RecordsUnavailable::Away)
     }
 
-    async fn call(&self, set: &str, call: Call<'_>) -> Result<Value, RecordsUnavailable> {
-        let node = self.shared.owner_of(set).ok_or(RecordsUnavailable::Away)?;
-        let mut connection = self.connection.lock().await;
-        let called = time::timeout(PATIENCE, self.run(&mut connection, &node, call)).await;
-        match called {
-            Ok(Ok(Value::ServerError(error))) => {
+    /// Writes fields of a gateway. Returns how many of them are new, and the number of the connection.
+    pub async fn write(
+        &self,
+        gateway: &str,
+        fields: &[(&str, Vec<u8>)],
+        registration: Option<Registration>,
+    ) -> Result<(usize, u64), RecordsUnavailable> {
+        let prefix = &self.shared.settings.key_prefix;
+        let mut commands: Vec<Cmd> =
+            fields.chunk_by(in_batches()).map(|batch| record_commands::write(prefix, gateway, batch)).collect();
+        let batches = commands.len();
+        if let Some(Registration { now, kept }) = registration {
+            commands.extend(record_commands::register(prefix, gateway, now, kept));
+        }
+        let (answers, number) = self.call_all(&commands, WRITE_PATIENCE).await?;
+        let added = answers.iter().take(batches).map(|answer| match answer {
+            Value::Int(added) => usize::try_from(*added).unwrap_or_default(),
+            _ => 0,
+        });
+        Ok((added.sum(), number))
+    }
+
+    /// Removes fields of a gateway.
+    pub async fn remove(&self, gateway: &str, fields: &[String]) -> Result<(), RecordsUnavailable> {
+        let command = record_commands::remove(&self.shared.settings.key_prefix, gateway, fields);
+        self.call(&command, WRITE_PATIENCE).await.map(drop)
+    }
+
+    /// The names of the gateways that have registered lately.
+    pub async fn gateways(&self, now: Timestamp, kept: Duration) -> Result<Vec<String>, RecordsUnavailable> {
+        let command = record_commands::gateways(&self.shared.settings.key_prefix, now, kept);
+        let (Value::Array(names), _) = self.call(&command, READ_PATIENCE).await? else { return Ok(Vec::new()) };
+        Ok(names.into_iter().filter_map(|name| String::from_utf8(bytes(name)?).ok()).collect())
+    }
+
+    /// These fields of each of these gateways.
+    pub async fn read(
+        &self,
+        gateways: &[String],
+        fields: &[String],
+    ) -> Result<Vec<Vec<Option<Vec<u8>>>>, RecordsUnavailable> {
+        let prefix = &self.shared.settings.key_prefix;
+        let commands: Vec<Cmd> =
+            gateways.iter().map(|gateway| record_commands::read(prefix, gateway, fields)).collect();
+        let (answers, _) = self.call_all(&commands, READ_PATIENCE).await?;
+        let of_gateway = |answer: Value| match answer {
+            Value::Array(contents) => contents.into_iter().map(bytes).collect(),
+            _ => Vec::new(),
+        };
+        Ok(answers.into_iter().map(of_gateway).collect())
+    }
+
+    /// Publishes a message to all gateways. `false`: this one may not.
+    pub async fn publish(&self, message: &str) -> Result<bool, RecordsUnavailable> {
+        if !self.shared.may_publish.load(Ordering::Acquire) {
+            return Ok(false);
+        }
+        let mut command = redis::cmd("PUBLISH");
+        command.arg(self.shared.channel()).arg(message);
+        match self.call(&command, READ_PATIENCE).await {
+            Ok(_) => Ok(true),
+            Err(RecordsUnavailable::Refused) => Ok(false),
+            Err(RecordsUnavailable::Away) => Err(RecordsUnavailable::Away),
+        }
+    }
+
+    async fn call(&self, command: &Cmd, patience: Duration) -> Result<(Value, u64), RecordsUnavailable> {
+        let (mut answers, number) = self.call_all(std::slice::from_ref(command), patience).await?;
+        Ok((answers.pop().unwrap_or(Value::Nil), number))
+    }
+
+    /// Sends these commands together. Returns their answers and the number of the connection.
+    async fn call_all(&self, commands: &[Cmd], patience: Duration) -> Result<(Vec<Value>, u64), RecordsUnavailable> {
+        let called = time::timeout(patience, async {
+            let (connection, number) = self.current().await?;
+            let answers = join_all(commands.iter().map(|command| connection.send(command))).await;
+            let answers: Result<Vec<Value>, _> = answers.into_iter().collect();
+            Ok::<_, ServerFault>((answers?, number))
+        });
+        let Ok(Ok((answers, number))) = called.await else {
+            self.connection.lock().await.open = None;
+            return Err(RecordsUnavailable::Away);
+        };
+        for answer in &answers {
+            if let Value::ServerError(error) = answer {
                 if matches!(error.code(), "MOVED" | "ASK") {
                     self.shared.topology.refresh.notify_one();
                 }
-                Err(RecordsUnavailable::Refused)
-            }
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(_)) | Err(_) => {
-                *connection = None;
-                Err(RecordsUnavailable::Away)
+                let is_forbidden = DownCause::of_answer(error) == DownCause::NoPermission;
+                return Err(if is_forbidden { RecordsUnavailable::Refused } else { RecordsUnavailable::Away });
             }
         }
+        Ok((answers, number))
     }
 
-    async fn run(
-        &self,
-        slot: &mut Option<(Arc<RedisNode>, RedisConnection)>,
-        node: &Arc<RedisNode>,
-        call: Call<'_>,
-    ) -> Result<Value, ServerFault> {
-        let kept = slot.take_if(|(of, connection)| !Arc::ptr_eq(of, node) || !connection.is_open());
-        drop(kept);
-        if slot.is_none() {
-            *slot = Some((Arc::clone(node), self.shared.connector.connect(&node.address).await?));
+    /// The connection to the server of the records.
+    async fn current(&self) -> Result<(RedisConnection, u64), ServerFault> {
+        let set = record_commands::set(&self.shared.settings.key_prefix);
+        // Without the keys of all gateways none of them could read what this one writes.
+        let has_keys = self.shared.keys_requested.load(Ordering::Acquire);
+        let node = self.shared.owner_of(&set).filter(|_| has_keys).ok_or_else(ServerFault::timeout)?;
+        let mut current = self.connection.lock().await;
+        let stale = current.open.take_if(|(of, connection)| !Arc::ptr_eq(of, &node) || !connection.is_open());
+        drop(stale);
+        if current.open.is_none() {
+            let connection = self.shared.connector.connect(&node.address).await?;
+            current.open = Some((node, connection));
+            current.number += 1;
         }
-        let Some((_, connection)) = slot else { return Err(ServerFault::nonsense()) };
-        let Invocation { script, command } = match call {
-            Call::Script(invocation) => invocation,
-            Call::Command(command) => return Ok(connection.send(command).await?),
-        };
-        match connection.send(command).await? {
-            Value::ServerError(error) if error.code() == "NOSCRIPT" => {
-                connection.load(&script.text).await?;
-                Ok(connection.send(command).await?)
-            }
-            answer => Ok(answer),
-        }
+        let Some((_, connection)) = &current.open else { return Err(ServerFault::nonsense()) };
+        Ok((connection.clone(), current.number))
     }
 }
 
-/// Reads an answer; `None`: this is none of the script.
-fn stored(answer: Value) -> Option<Vec<StoredRecord>> {
+/// The name of a field and what is written there.
+type SealedField<'f> = (&'f str, Vec<u8>);
+
+/// Puts fields together until a command is long enough. Redis holds each command in memory whole.
+fn in_batches() -> impl FnMut(&SealedField<'_>, &SealedField<'_>) -> bool {
+    let mut bytes = 0;
+    move |(_, content), (_, next)| {
+        bytes += content.len();
+        let fits = bytes + next.len() <= MAX_COMMAND;
+        if !fits {
+            bytes = 0;
+        }
+        fits
+    }
+}
+
+/// The time as Redis tells it: seconds and microseconds.
+fn moment(answer: &Value) -> Option<Timestamp> {
     let Value::Array(words) = answer else { return None };
-    let mut words = words.into_iter().map(|word| match word {
+    let number = |word: &Value| match word {
+        Value::BulkString(digits) => std::str::from_utf8(digits).ok()?.parse::<u64>().ok(),
+        _ => None,
+    };
+    let [seconds, micros] = words.as_slice() else { return None };
+    Some(Timestamp::from_micros(number(seconds)?.checked_mul(1_000_000)?.checked_add(number(micros)?)?))
+}
+
+fn bytes(value: Value) -> Option<Vec<u8>> {
+    match value {
         Value::BulkString(bytes) => Some(bytes),
         _ => None,
-    });
-    let now = moment(&words.next()??)?;
-    let mut found = Vec::new();
-    while let Some(name) = words.next() {
-        let (name, record) = (String::from_utf8(name?).ok()?, words.next()??);
-        let (written, content) = record.split_at_checked(MOMENT)?;
-        let age = Duration::from_micros(now.saturating_sub(moment(written)?));
-        found.push(StoredRecord { name, age, content: content.to_vec() });
     }
-    Some(found)
 }
 
-fn moment(digits: &[u8]) -> Option<u64> {
-    std::str::from_utf8(digits).ok()?.parse().ok()
-}
+/// How long a read may take. Whoever asks is answered without the others then.
+const READ_PATIENCE: Duration = Duration::from_millis(300);
 
-/// How many digits a moment has, in microseconds since the epoch.
-const MOMENT: usize = 16;
+/// How long a write may take, which nobody waits for.
+const WRITE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long a call may take. Whoever asks is answered without the others then.
-const PATIENCE: Duration = Duration::from_millis(300);
+/// In bytes.
+const MAX_COMMAND: usize = 2 << 20;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_read_with_the_age_of_each_record() {
-        let word = |bytes: &[u8]| Value::BulkString(bytes.to_vec());
-        let now = word(b"1700000005000000");
-        let read = stored(Value::Array(vec![now.clone(), word(b"a"), word(b"1700000002000000\x00x")])).unwrap();
-        assert_eq!(read, [StoredRecord { name: "a".into(), age: Duration::from_secs(3), content: b"\0x".to_vec() }]);
-        assert_eq!(stored(Value::Array(vec![now.clone()])), Some(Vec::new()));
-        assert_eq!(stored(Value::Array(vec![now.clone(), word(b"a")])), None);
-        assert_eq!(stored(Value::Array(vec![now, word(b"a"), word(b"short")])), None);
-        assert_eq!(stored(Value::Array(Vec::new())), None);
-        assert_eq!(stored(Value::Nil), None);
+    fn the_time_is_read_as_redis_tells_it() {
+        let word = |text: &str| Value::BulkString(text.as_bytes().to_vec());
+        let told = Value::Array(vec![word("1700000005"), word("000042")]);
+        assert_eq!(moment(&told), Some(Timestamp::from_micros(1_700_000_005_000_042)));
+        assert_eq!(moment(&Value::Array(vec![word("1700000005")])), None);
+        assert_eq!(moment(&Value::Array(vec![word("18446744073709551615"), word("0")])), None);
+        assert_eq!(moment(&Value::Nil), None);
+    }
+
+    #[test]
+    fn a_command_holds_so_much_at_most() {
+        let fields: Vec<(&str, Vec<u8>)> = (0..5).map(|_| ("x", vec![0; MAX_COMMAND / 2])).collect();
+        let batches: Vec<usize> = fields.chunk_by(in_batches()).map(<[_]>::len).collect();
+        assert_eq!(batches, [2, 2, 1]);
     }
 }

@@ -1,4 +1,4 @@
-//! Receives the resets and bans of all gateways.
+//! Receives the resets, bans and questions of all gateways.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +16,7 @@ use crate::store::redis::transport::breaker::DownCause;
 use crate::store::redis::transport::connection::RedisConnection;
 use crate::store::redis::transport::fault::ServerFault;
 use crate::store::resets::Resets;
+use crate::store::shared_records::Question;
 
 /// The pause between attempts to subscribe.
 const PACE: Duration = Duration::from_millis(250);
@@ -41,7 +42,9 @@ pub(in crate::store::redis) async fn listen(shared: Arc<SharedRedis>, resets: Re
             Ok(connection) => {
                 warned = false;
                 resets.subscribed();
+                shared.questions.set_listening(true);
                 wait_for_end(&shared, &node, &connection).await;
+                shared.questions.set_listening(false);
                 resets.unsubscribed();
                 PACE
             }
@@ -76,10 +79,17 @@ async fn any_server(shared: &SharedRedis) -> Arc<RedisNode> {
     }
 }
 
-async fn subscribe(shared: &SharedRedis, node: &RedisNode, resets: &Resets) -> Result<RedisConnection, ServerFault> {
-    let resets = resets.clone();
+async fn subscribe(
+    shared: &Arc<SharedRedis>,
+    node: &RedisNode,
+    resets: &Resets,
+) -> Result<RedisConnection, ServerFault> {
+    let (asked, resets) = (Arc::clone(shared), resets.clone());
     let on_push = Arc::new(move |push: PushInfo| {
         match (push.kind, push.data.as_slice()) {
+            (PushKind::Message, [_, Value::BulkString(message)]) if Question::is_in(message) => {
+                asked.questions.receive(message);
+            }
             (PushKind::Message, [_, Value::BulkString(message)]) => resets.apply_message(message),
             // An invalidation of all keys: the server was emptied.
             (PushKind::Invalidate, [Value::Nil]) => resets.server_emptied(),

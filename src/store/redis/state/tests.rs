@@ -31,6 +31,7 @@ fn charge(limit: u16, key: u128, rule: &Rule) -> Charge<'_> {
         on_failure: OnFailure::Local,
         items: Items::new(),
         unless_known: false,
+        is_free: false,
     }
 }
 

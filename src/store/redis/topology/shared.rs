@@ -22,6 +22,7 @@ use crate::store::redis::settings::Mode;
 use crate::store::redis::settings::Settings;
 use crate::store::redis::settings::Time;
 use crate::store::redis::transport::connect::Connector;
+use crate::store::shared_records::HeardQuestions;
 
 /// What the cores of a process share about Redis.
 #[derive(Debug)]
@@ -43,6 +44,10 @@ pub struct SharedRedis {
     pub(in crate::store::redis) keys_requested: AtomicBool,
     /// Redis was asked for the bans at least once.
     pub(in crate::store::redis) bans_requested: AtomicBool,
+    /// Whether this gateway may publish on the channel, as far as is known.
+    pub(in crate::store::redis) may_publish: AtomicBool,
+    /// What other gateways want to know of this one.
+    pub(in crate::store::redis) questions: HeardQuestions,
     /// The number under which slots are taken from now on.
     holder: AtomicU32,
 }
@@ -86,6 +91,8 @@ impl SharedRedis {
             updates: watch::Sender::new(()),
             is_discovered: AtomicBool::new(settings.mode == Mode::Single),
             bans_requested: AtomicBool::new(false),
+            may_publish: AtomicBool::new(true),
+            questions: HeardQuestions::default(),
             holder: AtomicU32::new(fastrand::u32(..)),
             settings,
             time,
@@ -140,7 +147,7 @@ impl SharedRedis {
         self.holder.load(Ordering::Acquire)
     }
 
-    /// The channel of resets and bans.
+    /// The channel of resets, bans and questions.
     pub(in crate::store::redis) fn channel(&self) -> String {
         format!("{}:resets", self.settings.key_prefix)
     }

@@ -13,7 +13,7 @@ use crate::record::access_log::value::split_port;
 impl Sample {
     pub(super) fn expected_json(&self) -> String {
         let time = format!("\"time\":\"{}\"", self.at);
-        let left_out = ["query", "outcome", "error"];
+        let left_out = ["query", "list", "outcome", "error"];
         let fields = self.fields(0).into_iter().filter_map(|(name, value)| match value {
             None if left_out.contains(&name) => None,
             _ if name == "duration_ms" => Some(format!("\"duration_ms\":{}", self.millis())),
@@ -65,7 +65,7 @@ impl Sample {
         };
         let optional =
             |label: &str, value: &Option<String>| value.as_ref().map_or(String::new(), |value| labelled(label, value));
-        let [query, route, limit, ban, upstream, server, error] = &self.optional_texts;
+        let [query, route, limit, list, ban, upstream, server, error] = &self.optional_texts;
         let query = query.as_ref().map_or(String::new(), |query| format!("?{}", plain(query)));
         let key = self.key.iter().flat_map(|(_, parts)| parts);
         [
@@ -73,6 +73,7 @@ impl Sample {
             plain(&self.texts[1]) + &plain(&self.texts[2]) + &query,
             format!(" {} {}", self.status_text(), self.decision.as_str()),
             optional("limit", limit),
+            optional("list", list),
             key.map(|(selector, value)| labelled(selector, value)).collect(),
             optional("ban", ban),
             self.retry_after.map_or(String::new(), |seconds| format!(" retry_after={seconds}")),
@@ -88,7 +89,7 @@ impl Sample {
     /// The fields that all formats of JSON have, under their names in the format of this number. Unknown ones are `None`.
     fn fields(&self, format: usize) -> Vec<(&'static str, Option<Value>)> {
         let text = |text: &Option<String>| text.as_ref().map(|text| json!(text));
-        let [query, route, limit, ban, upstream, server, error] = self.optional_texts.each_ref().map(text);
+        let [query, route, limit, list, ban, upstream, server, error] = self.optional_texts.each_ref().map(text);
         let version = self.version.map(|version| match (version, format) {
             (Version::HTTP_10, 0) => "http/1.0",
             (Version::HTTP_11, 0) => "http/1.1",
@@ -124,6 +125,7 @@ impl Sample {
             (["route", "portcullis.route", "portcullis.route"], route),
             (["decision", "event.action", "portcullis.decision"], Some(json!(self.decision.as_str()))),
             (["limit", "rule.name", "portcullis.limit"], limit),
+            (["list", "portcullis.list", "portcullis.list"], list),
             (
                 ["key", "portcullis.key", "portcullis.key"],
                 self.key.as_ref().map(|(hash, _)| json!(format!("{hash:032x}"))),

@@ -12,7 +12,7 @@ use crate::decision::LimitReport;
 use crate::head::Fields;
 use crate::head::KnownName;
 use crate::key::KeyHash;
-use crate::limit::Action;
+use crate::limit::ActionSeverity;
 use crate::limit::LimitId;
 use crate::record::AppliedLimit;
 use crate::record::DecisionLabel;
@@ -183,10 +183,7 @@ fn line(format: LogFormat, request: &RequestRecord<'_>) -> String {
 }
 
 fn line_with(format: LogFormat, request: &RequestRecord<'_>, query: Option<&str>) -> String {
-    let limits = [
-        LimitMetrics::new(&"login-pace".into(), &Action::default()),
-        LimitMetrics::new(&"login-new".into(), &Action::default()),
-    ];
+    let limits = [LimitMetrics::new(&"login-pace".into()), LimitMetrics::new(&"login-new".into())];
     let upstream = request.upstream.map(|_| "app");
     let context = LineContext { route: Some("login"), upstream, query, limits: &limits };
     let mut line = Vec::new();
@@ -211,6 +208,7 @@ fn denied() -> RequestRecord<'static> {
         route: None,
         decision: DecisionLabel::Denied,
         limit: Some("login-pace"),
+        list: None,
         ban: None,
         limits: &[],
         retry_after: Some(4),
@@ -223,10 +221,15 @@ fn denied() -> RequestRecord<'static> {
         bytes_in: 27,
         bytes_out: 512,
         applied_limit: None,
-        facts: None,
     }
 }
 
 fn report(limit: u16, shadow: bool) -> LimitReport {
-    LimitReport { limit: LimitId(limit), shadow, denied: true, is_shown: false, lacks_part: false }
+    LimitReport {
+        limit: LimitId(limit),
+        shadow,
+        applied: Some(ActionSeverity::Deny),
+        is_shown: false,
+        lacks_part: false,
+    }
 }

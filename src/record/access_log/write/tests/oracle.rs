@@ -16,7 +16,7 @@ use crate::client::Identity;
 use crate::clock::Timestamp;
 use crate::decision::LimitReport;
 use crate::key::KeyHash;
-use crate::limit::Action;
+use crate::limit::ActionSeverity;
 use crate::limit::LimitId;
 use crate::outcome::Outcome;
 use crate::record::AppliedLimit;
@@ -42,8 +42,8 @@ pub(super) struct Sample {
     pub(super) outcome: Option<ObservedOutcome>,
     /// The request's id, its host and its path.
     pub(super) texts: [String; 3],
-    /// The query, the route, the limit, the ban, the upstream, its server and the error.
-    pub(super) optional_texts: [Option<String>; 7],
+    /// The query, the route, the limit, the list, the ban, the upstream, its server and the error.
+    pub(super) optional_texts: [Option<String>; 8],
     pub(super) user_agent: Option<Vec<u8>>,
     pub(super) key: Option<(u128, Vec<(String, String)>)>,
     pub(super) shadow_limits: [bool; 2],
@@ -69,7 +69,7 @@ fn samples() -> impl Strategy<Value = Sample> {
     let outcomes = option::of(select(outcomes.collect::<Vec<_>>()));
     let words = (methods, versions, select(DecisionLabel::ALL.to_vec()), outcomes);
     let texts =
-        (prop::array::uniform3(text()), prop::array::uniform7(option::of(text())), option::of(vec(any::<u8>(), 0..40)));
+        (prop::array::uniform3(text()), prop::array::uniform8(option::of(text())), option::of(vec(any::<u8>(), 0..40)));
     let key = option::of((any::<u128>(), vec((text(), text()), 0..3)));
     let numbers = (option::of(100..1000_u16), option::of(number()), prop::array::uniform3(number()));
     // Up to the year 9999.
@@ -107,13 +107,14 @@ proptest! {
 impl Sample {
     fn line(&self, format: LogFormat) -> String {
         let [client, peer] = self.addresses.map(ClientIp::new);
-        let [query, route, limit, ban, upstream, server, error] = self.optional_texts.each_ref().map(Option::as_deref);
+        let [query, route, limit, list, ban, upstream, server, error] =
+            self.optional_texts.each_ref().map(Option::as_deref);
         let applied = self.applied_limit();
         let limits = [("login-pace", 0), ("a \"new\" one", 1)];
         let reports = limits.map(|(_, number)| LimitReport {
             limit: LimitId(number),
             shadow: self.shadow_limits[usize::from(number)],
-            denied: true,
+            applied: Some(ActionSeverity::Deny),
             is_shown: false,
             lacks_part: false,
         });
@@ -131,6 +132,7 @@ impl Sample {
             route: None,
             decision: self.decision,
             limit,
+            list,
             ban,
             limits: &reports,
             retry_after: self.retry_after,
@@ -143,9 +145,8 @@ impl Sample {
             bytes_in: self.numbers[1],
             bytes_out: self.numbers[2],
             applied_limit: applied.as_ref(),
-            facts: None,
         };
-        let limits = limits.map(|(name, _)| LimitMetrics::new(&name.into(), &Action::default()));
+        let limits = limits.map(|(name, _)| LimitMetrics::new(&name.into()));
         let context = LineContext { route, upstream, query, limits: &limits };
         let mut line = Vec::new();
         write(&mut line, format, self.at, &request, &context);

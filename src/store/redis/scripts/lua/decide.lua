@@ -15,14 +15,16 @@ local charges, asked, size, binding, refused = {nil}, 0, 1, purpose == PURPOSE_D
 for i = 1, count do
     local argument = ARGV[i + 1]
     local kind, mode, limit, cost, rates, option, span = unpack('>BBI2I4BI4I4', argument)
+    -- A free charge never depends on who asks.
     if known and mode >= MODE_UNLESS_KNOWN then
         reply[size + 1], reply[size + 2] = ANSWER_EXEMPT, ANSWER_NONE
         size = size + 2
     else
+        local is_free = mode >= MODE_FREE
         mode = mode % MODE_UNLESS_KNOWN
         local c = {
             key = KEYS[i], argument = argument, kind = kind, mode = mode, cost = cost, rates = rates, option = option,
-            span = span, reply = reply, place = size,
+            span = span, reply = reply, place = size, is_free = is_free,
         }
         local opens = look(c)
         reply[size + 1], reply[size + 2] = ANSWER_NONE, ANSWER_NONE
@@ -63,7 +65,7 @@ for i = 1, asked do
         passes = binding and (mode < MODE_WITH_ROOM or reply[c.place + 1] == ANSWER_NONE)
     end
     -- A denied request counts as an attempt, but never takes a slot.
-    if passes or mode % 2 == MODE_ATTEMPTS and c.kind ~= KIND_CONCURRENT then
+    if (passes or mode % 2 == MODE_ATTEMPTS and c.kind ~= KIND_CONCURRENT) and not c.is_free then
         reply[c.place + 2] = charge(c) - now
         written = true
     end

@@ -62,6 +62,7 @@ fn charge(key: KeyHash, rule: &Rule) -> Charge<'_> {
         on_failure: OnFailure::Local,
         items: Items::new(),
         unless_known: false,
+        is_free: false,
     }
 }
 

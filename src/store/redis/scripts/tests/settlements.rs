@@ -58,6 +58,7 @@ fn charge<'r>(key: KeyHash, rule: &'r Rule, items: &[u64]) -> Charge<'r> {
         on_failure: OnFailure::Local,
         items: Items::from_slice(items),
         unless_known: false,
+        is_free: false,
     }
 }
 

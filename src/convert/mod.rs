@@ -1,0 +1,3 @@
+//! Converts the configurations of other programs.
+
+pub mod ratelimit;

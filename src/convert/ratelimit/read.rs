@@ -1,0 +1,236 @@
+//! Reads a file into the tree of its domain.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use super::tree::Branch;
+use super::tree::Domain;
+use super::tree::EntryValue;
+use super::tree::Quota;
+use super::tree::TreeLimit;
+use super::tree::refuse_repeated;
+use crate::config::mistakes::Mistakes;
+use crate::config::source::SourceRange;
+use crate::config::yaml;
+use crate::config::yaml::Content;
+use crate::config::yaml::MapKey;
+use crate::config::yaml::Node;
+use crate::limit::Rate;
+use crate::spelling::listed;
+use crate::spelling::nearest;
+
+/// The domain of a file. `None`: it has none, which has been reported.
+pub(super) fn read(text: &str, source: u16, mistakes: &mut Mistakes) -> Option<Domain> {
+    let before = mistakes.len();
+    let Some(root) = yaml::parse(text, source, &|_| None, mistakes) else {
+        if mistakes.len() == before {
+            let at = SourceRange { source, line: 1, column: 1, length: 1 };
+            mistakes.report(at, "the file is empty", "a file has `domain:` and `descriptors:`");
+        }
+        return None;
+    };
+    // The xDS form of a file has a name beside its domain.
+    let map = Map::of(&root, &["domain", "descriptors", "name"], mistakes)?;
+    let name = map.text("domain", mistakes).filter(|name| !name.is_empty());
+    let Some(name) = name else {
+        mistakes.report(root.at, "the file has no `domain`", "write the domain that Envoy asks with: `domain: edge`");
+        return None;
+    };
+    if name.contains(['*', '?']) {
+        let at = map.get("domain").map_or(root.at, |node| node.at);
+        mistakes.report(at, format!("`{name}` cannot be the name of a domain here"), "rename it, here and in Envoy");
+    }
+    let branches = map.branches(mistakes);
+    Some(Domain { name, at: root.at, branches })
+}
+
+/// The entries of a map whose keys are known.
+struct Map<'n>(&'n [(MapKey, Node)]);
+
+impl<'n> Map<'n> {
+    /// Reports what is no map, and keys that are not known.
+    fn of(node: &'n Node, known: &[&str], mistakes: &mut Mistakes) -> Option<Self> {
+        let Content::Map(entries) = &node.content else {
+            let message = format!("expected a map, found {}", node.kind());
+            mistakes.report(node.at, message, format!("its keys are {}", listed(known)));
+            return None;
+        };
+        for (key, _) in entries.iter().filter(|(key, _)| !known.contains(&&*key.text)) {
+            let help = match nearest(&key.text, known) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("the keys here are {}", listed(known)),
+            };
+            mistakes.report(key.at, format!("unknown key `{}`", key.text), help);
+        }
+        Some(Self(entries))
+    }
+
+    fn get(&self, key: &str) -> Option<&'n Node> {
+        self.0.iter().find(|(name, _)| name.text == key).map(|(_, node)| node)
+    }
+
+    fn text(&self, key: &str, mistakes: &mut Mistakes) -> Option<String> {
+        let node = self.get(key)?;
+        match &node.content {
+            Content::Scalar(text) => Some(text.clone()),
+            Content::Nothing => None,
+            Content::List(_) | Content::Map(_) => {
+                let message = format!("`{key}` is {}, and not one value", node.kind());
+                mistakes.report(node.at, message, format!("write it as `{key}: VALUE`"));
+                None
+            }
+        }
+    }
+
+    fn flag(&self, key: &str, mistakes: &mut Mistakes) -> bool {
+        let Some(text) = self.text(key, mistakes) else { return false };
+        match text.to_ascii_lowercase().as_str() {
+            "true" | "yes" | "on" => true,
+            "false" | "no" | "off" => false,
+            _ => {
+                let at = self.get(key).map_or_else(SourceRange::default, |node| node.at);
+                mistakes.report(at, format!("`{text}` is neither true nor false"), "write `true` or `false`");
+                false
+            }
+        }
+    }
+
+    fn list(&self, key: &str, mistakes: &mut Mistakes) -> &'n [Node] {
+        let Some(node) = self.get(key) else { return &[] };
+        match &node.content {
+            Content::List(items) => items,
+            Content::Nothing => &[],
+            Content::Scalar(_) | Content::Map(_) => {
+                let message = format!("`{key}` is {}, and not a list", node.kind());
+                mistakes.report(node.at, message, "put `- ` before each entry");
+                &[]
+            }
+        }
+    }
+
+    fn branches(&self, mistakes: &mut Mistakes) -> Vec<Branch> {
+        let nodes = self.list("descriptors", mistakes);
+        let branches: Vec<_> = nodes.iter().filter_map(|node| branch(node, mistakes)).collect();
+        refuse_repeated(&branches, mistakes);
+        branches
+    }
+}
+
+fn branch(node: &Node, mistakes: &mut Mistakes) -> Option<Branch> {
+    let map = Map::of(node, &BRANCH_KEYS, mistakes)?;
+    let key = map.text("key", mistakes).unwrap_or_default();
+    if key.is_empty() {
+        mistakes.report(
+            node.at,
+            "a descriptor without a `key`",
+            "name the entry that Envoy sends: `key: remote_address`",
+        );
+    }
+    let value = match map.text("value", mistakes).unwrap_or_default() {
+        any if any.is_empty() => EntryValue::Any,
+        value => match value.strip_suffix('*') {
+            Some(beginning) => EntryValue::Beginning(beginning.to_owned()),
+            None => EntryValue::Exactly(value),
+        },
+    };
+    for (name, meaning) in METRICS {
+        if let Some(at) = map.get(name).map(|node| node.at).filter(|_| map.flag(name, mistakes)) {
+            let help = "metrics have the name of the limit, and `portcullis top` and `limits` show its keys";
+            mistakes.warn(at, format!("`{name}` is left out: {meaning}"), help);
+        }
+    }
+    if let Some(at) = map.get("quota_mode").map(|node| node.at).filter(|_| map.flag("quota_mode", mistakes)) {
+        let help = "add `shadow: true` where it shall only be reported";
+        mistakes.warn(at, "`quota_mode` is left out: beyond this limit calls are denied", help);
+    }
+    let shares = map.flag("share_threshold", mistakes);
+    if let Some(at) = map.get("share_threshold").map(|node| node.at)
+        && shares
+        && !matches!(value, EntryValue::Beginning(_))
+    {
+        mistakes.report(at, "`share_threshold` needs a value that ends in `*`", "remove it, or end the value in `*`");
+    }
+    Some(Branch {
+        at: node.at,
+        key,
+        value,
+        limit: map.get("rate_limit").and_then(|node| limit(node, mistakes)),
+        shadow: map.flag("shadow_mode", mistakes),
+        shares,
+        branches: map.branches(mistakes),
+    })
+}
+
+fn limit(node: &Node, mistakes: &mut Mistakes) -> Option<TreeLimit> {
+    if node.content == Content::Nothing {
+        return None;
+    }
+    let map = Map::of(node, &LIMIT_KEYS, mistakes)?;
+    let name = map.text("name", mistakes).filter(|name| !name.is_empty());
+    let mut replaces = Vec::new();
+    for node in map.list("replaces", mistakes) {
+        let Some(entry) = Map::of(node, &["name"], mistakes) else { continue };
+        match entry.text("name", mistakes).filter(|name| !name.is_empty()) {
+            None => mistakes.report(node.at, "an entry of `replaces` without a name", "write `- name: NAME`"),
+            Some(own) if Some(&own) == name.as_ref() => {
+                mistakes.report(node.at, "a limit cannot replace itself", "name another limit, or remove the entry");
+            }
+            Some(other) => replaces.push(other),
+        }
+    }
+    let unit = map.text("unit", mistakes);
+    if map.flag("unlimited", mistakes) {
+        if let Some(unit) = map.get("unit") {
+            mistakes.report(unit.at, "`unlimited` has no unit", "remove one of the two");
+        }
+        return Some(TreeLimit { at: node.at, name, replaces, quota: Quota::Unlimited });
+    }
+    let unit_at = map.get("unit").map_or(node.at, |unit| unit.at);
+    let seconds = unit.and_then(|unit| UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(&unit)));
+    if seconds.is_none() {
+        mistakes.report(unit_at, "no valid `unit`", "write second, minute, hour, day, week, month or year");
+    }
+    let count = map.text("requests_per_unit", mistakes).unwrap_or_else(|| "0".to_owned());
+    let Ok(count) = count.parse::<u32>() else {
+        let at = map.get("requests_per_unit").map_or(node.at, |count| count.at);
+        let help = format!("write a number from 0 to {}", u32::MAX);
+        mistakes.report(at, format!("`{count}` is no number of requests"), help);
+        return None;
+    };
+    let quota = match NonZeroU32::new(count) {
+        None => Quota::Nothing,
+        Some(count) => Quota::Rate(Rate { count, per: Duration::from_secs(seconds?.1) }),
+    };
+    seconds.map(|_| TreeLimit { at: node.at, name, replaces, quota })
+}
+
+const BRANCH_KEYS: [&str; 9] = [
+    "key",
+    "value",
+    "rate_limit",
+    "descriptors",
+    "shadow_mode",
+    "detailed_metric",
+    "value_to_metric",
+    "share_threshold",
+    "quota_mode",
+];
+
+const LIMIT_KEYS: [&str; 5] = ["unit", "requests_per_unit", "unlimited", "name", "replaces"];
+
+/// Settings of metrics alone.
+const METRICS: [(&str, &str); 2] = [
+    ("detailed_metric", "no metric has a label for each value that was seen"),
+    ("value_to_metric", "no metric has a label for each value that was seen"),
+];
+
+/// In seconds, as the service counts them.
+const UNITS: [(&str, u64); 7] = [
+    ("second", 1),
+    ("minute", 60),
+    ("hour", 3600),
+    ("day", 86_400),
+    ("week", 7 * 86_400),
+    ("month", 30 * 86_400),
+    ("year", 365 * 86_400),
+];

@@ -1,0 +1,241 @@
+//! `Authorization/Check`: Envoy's filter `ext_authz` asks whether a request may pass.
+
+use bytes::Bytes;
+use envoy_types::pb::envoy::config::core::v3::Address;
+use envoy_types::pb::envoy::config::core::v3::SocketAddress;
+use envoy_types::pb::envoy::config::core::v3::address;
+use envoy_types::pb::envoy::service::auth::v3::CheckRequest;
+use envoy_types::pb::envoy::service::auth::v3::CheckResponse;
+use envoy_types::pb::envoy::service::auth::v3::DeniedHttpResponse;
+use envoy_types::pb::envoy::service::auth::v3::OkHttpResponse;
+use envoy_types::pb::envoy::service::auth::v3::attribute_context::HttpRequest;
+use envoy_types::pb::envoy::service::auth::v3::authorization_server::Authorization;
+use envoy_types::pb::envoy::service::auth::v3::check_response::HttpResponse;
+use envoy_types::pb::envoy::r#type::v3::HttpStatus;
+use envoy_types::pb::google::rpc::Status as RpcStatus;
+use http::StatusCode;
+use tonic::Code;
+use tonic::Request;
+use tonic::Response;
+use tonic::Status;
+
+use super::call_context::CallContext;
+use super::description;
+use super::description::BadDescription;
+use super::description::Description;
+use super::header_values;
+use super::header_values::Write;
+use super::judge::Denied;
+use super::judge::judge;
+use super::request_changes::OriginalFields;
+use super::request_changes::RequestChanges;
+use crate::gateway::Passed;
+use crate::gateway::admit::body::DescribedBody;
+use crate::gateway::admit::body::DescribedEnd;
+use crate::gateway::admit::body::may_have_body;
+use crate::gateway::facts::Front;
+use crate::gateway::respond::reply;
+use crate::head::KnownName;
+
+#[tonic::async_trait]
+impl Authorization for CallContext {
+    async fn check(&self, call: Request<CheckRequest>) -> Result<Response<CheckResponse>, Status> {
+        let answered = answered(self, call.into_inner()).await;
+        answered.map(Response::new).map_err(|bad| self.bad_description(bad))
+    }
+}
+
+async fn answered(context: &CallContext, request: CheckRequest) -> Result<CheckResponse, BadDescription> {
+    let attributes = request.attributes.ok_or(BadDescription::Missing("attributes"))?;
+    let source = attributes.source.and_then(|source| socket_address(source.address?));
+    let http = attributes.request.and_then(|request| request.http);
+    let http = http.ok_or(BadDescription::Missing("attributes.request.http"))?;
+    if !http.body.is_empty() && !http.raw_body.is_empty() {
+        return Err(BadDescription::Twice("attributes.request.http.raw_body"));
+    }
+    let ShownBody { start, end } = ShownBody::of(&http, context.live.settings.inspect_body);
+    let mut description = described(http)?;
+    if let Some(source) = source {
+        let address = description::address(&source.address);
+        description.source = Some(address.ok_or(BadDescription::Malformed("attributes.source.address"))?);
+    }
+    let (body, writer) = DescribedBody::channel();
+    writer.push(start);
+    writer.end(end);
+    let original = OriginalFields::of(description.fields());
+    let judged = judge(context, description, body.into(), Front::ExtAuthz).await?;
+    if end == DescribedEnd::Withheld && writer.is_wanted() {
+        return Err(BadDescription::Missing("attributes.request.http.raw_body"));
+    }
+    Ok(match judged {
+        Ok(passed) => pass(passed, original).await,
+        Err(denied) => deny(denied),
+    })
+}
+
+/// A client on a Unix socket has none.
+fn socket_address(address: Address) -> Option<SocketAddress> {
+    match address.address? {
+        address::Address::SocketAddress(socket) => Some(socket),
+        _ => None,
+    }
+}
+
+/// What Envoy shows of a body.
+struct ShownBody {
+    start: Bytes,
+    end: DescribedEnd,
+}
+
+impl ShownBody {
+    /// At most `bound` bytes. They are copied, so that the rest of the message is not kept.
+    fn of(http: &HttpRequest, bound: usize) -> Self {
+        let whole = if http.raw_body.is_empty() { http.body.as_bytes() } else { &http.raw_body };
+        let start = Bytes::copy_from_slice(&whole[..whole.len().min(bound)]);
+        let end = if start.len() < whole.len() { DescribedEnd::Cut } else { Self::end(http, start.len()) };
+        Self { start, end }
+    }
+
+    /// How the body ends of which Envoy shows so many bytes, which are fewer than we read.
+    ///
+    /// Envoy adds a field where it shows bodies. That field is `false` also where the body goes on behind a full buffer, and
+    /// clients may send it, too. So a body is whole only where it is as long as its head says.
+    fn end(http: &HttpRequest, shown: usize) -> DescribedEnd {
+        let mut says = values(http, PARTIAL_BODY).peekable();
+        let shows_bodies = says.peek().is_some();
+        if says.any(|value| value == b"true") {
+            return DescribedEnd::Cut;
+        }
+        let mut lengths = values(http, "content-length").peekable();
+        let has_length = lengths.peek().is_some();
+        if has_length && lengths.all(|length| length == shown.to_string().as_bytes()) {
+            return DescribedEnd::Whole;
+        }
+        let is_announced = has_length || http.size != 0 || values(http, "transfer-encoding").next().is_some();
+        if shown == 0 && is_announced && !shows_bodies {
+            return DescribedEnd::Withheld;
+        }
+        let has = |name: KnownName| values(http, name.as_str()).next().is_some();
+        if shown == 0 && !is_announced && !may_have_body(&http.method, has) {
+            return DescribedEnd::Whole;
+        }
+        DescribedEnd::Cut
+    }
+}
+
+/// `true`: the body is longer than what is shown.
+const PARTIAL_BODY: &str = "x-envoy-auth-partial-body";
+
+/// The values of a header field, in either of both forms.
+fn values<'h>(http: &'h HttpRequest, name: &str) -> impl Iterator<Item = &'h [u8]> {
+    fields(http).filter(move |(known, _)| *known == name).map(|(_, value)| value)
+}
+
+fn fields(http: &HttpRequest) -> impl Iterator<Item = (&str, &[u8])> {
+    let map = http.headers.iter().map(|(name, value)| (&**name, value.as_bytes()));
+    map.chain(http.header_map.iter().flat_map(|map| &map.headers).map(header_values::name_and_value))
+}
+
+fn described(http: HttpRequest) -> Result<Description, BadDescription> {
+    let mut description = Description::default();
+    let map = http.header_map.as_ref();
+    if map.is_some_and(|map| !http.headers.is_empty() || header_values::has_two_values(&map.headers)) {
+        return Err(BadDescription::Twice("attributes.request.http.header_map"));
+    }
+    for (name, value) in fields(&http) {
+        if name != PARTIAL_BODY {
+            description.add(name, value)?;
+        }
+    }
+    description.set_protocol(&http.protocol);
+    description.set_method(http.method)?;
+    description.set_path(http.path)?;
+    description.set_host(http.host)?;
+    description.set_scheme(http.scheme)?;
+    Ok(description)
+}
+
+async fn pass(mut passed: Passed, original: OriginalFields) -> CheckResponse {
+    let RequestChanges { set, removed } = original.changes(&mut passed.exchange);
+    let Passed { exchange, body, .. } = passed;
+    let mut answer = reply::pass(exchange, body).await;
+    answer.head.fields.remove(KnownName::CACHE_CONTROL);
+    let answered = answer.head.fields.iter();
+    let to_client = answered.map(|field| {
+        header_values::text(field.name.as_str(), field.value, header_values::beside_the_answer(field.name))
+    });
+    let ok = OkHttpResponse {
+        headers: set.iter().map(|(name, value)| header_values::text(name.as_str(), value, Write::Replace)).collect(),
+        headers_to_remove: removed.iter().map(|name| name.as_str().to_owned()).collect(),
+        response_headers_to_add: to_client.collect(),
+        ..OkHttpResponse::default()
+    };
+    decision(Code::Ok, HttpResponse::OkResponse(ok))
+}
+
+fn deny(denied: Denied) -> CheckResponse {
+    let Denied { status, fields, body } = denied;
+    let code = if status == StatusCode::TOO_MANY_REQUESTS { Code::ResourceExhausted } else { Code::PermissionDenied };
+    let response = DeniedHttpResponse {
+        status: Some(HttpStatus { code: i32::from(status.as_u16()) }),
+        headers: header_values::of_answer(&fields, header_values::text),
+        body: String::from_utf8_lossy(&body).into_owned(),
+    };
+    decision(code, HttpResponse::DeniedResponse(response))
+}
+
+fn decision(code: Code, response: HttpResponse) -> CheckResponse {
+    let status = RpcStatus { code: code.into(), ..RpcStatus::default() };
+    CheckResponse { status: Some(status), http_response: Some(response), ..CheckResponse::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUND: usize = 8;
+
+    fn end(method: &str, body: &str, size: i64, fields: &[(&str, &str)]) -> DescribedEnd {
+        let headers = fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let http =
+            HttpRequest { method: method.to_owned(), raw_body: body.into(), size, headers, ..HttpRequest::default() };
+        ShownBody::of(&http, BOUND).end
+    }
+
+    #[test]
+    fn a_body_is_whole_only_where_it_is_as_long_as_the_head_says() {
+        let (length, partial) = ("content-length", PARTIAL_BODY);
+        let whole = DescribedEnd::Whole;
+        assert_eq!(end("POST", "a=b", 3, &[(length, "3")]), whole);
+        assert_eq!(end("POST", "a=b", -1, &[(length, "3"), (partial, "false")]), whole);
+        assert_eq!(end("POST", "", 0, &[(length, "0")]), whole);
+        for fields in [
+            &[(length, "4")][..],
+            &[(length, "4"), (partial, "false")],
+            &[(length, "3"), (partial, "true")],
+            &[(length, "03")],
+            &[(partial, "false")],
+            &[("transfer-encoding", "chunked")],
+            &[],
+        ] {
+            assert_eq!(end("POST", "a=b", 3, fields), DescribedEnd::Cut, "{fields:?}");
+        }
+        assert_eq!(end("POST", "a=b&c=d&e", 9, &[(length, "9")]), DescribedEnd::Cut, "it is longer than the bound");
+    }
+
+    #[test]
+    fn a_request_without_a_body_is_one_only_where_nothing_says_otherwise() {
+        let partial = (PARTIAL_BODY, "false");
+        assert_eq!(end("GET", "", 0, &[]), DescribedEnd::Whole);
+        assert_eq!(end("GET", "", 0, &[partial]), DescribedEnd::Whole);
+        for fields in [&[("content-length", "4")][..], &[("transfer-encoding", "chunked")]] {
+            assert_eq!(end("GET", "", 0, fields), DescribedEnd::Withheld, "{fields:?}");
+            // A client may have sent the field.
+            assert_eq!(end("GET", "", 0, &[fields, &[partial]].concat()), DescribedEnd::Cut, "{fields:?}");
+        }
+        assert_eq!(end("GET", "", 4, &[]), DescribedEnd::Withheld);
+        assert_eq!(end("GET", "", 0, &[("content-type", "application/json")]), DescribedEnd::Cut);
+        assert_eq!(end("POST", "", 0, &[]), DescribedEnd::Cut);
+        assert_eq!(end("POST", "", 0, &[partial]), DescribedEnd::Cut);
+    }
+}

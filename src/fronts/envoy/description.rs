@@ -1,0 +1,301 @@
+//! The request that Envoy describes, as a head like one that arrived.
+
+use std::net::IpAddr;
+
+use http::HeaderName;
+use http::HeaderValue;
+use http::Method;
+use http::Version;
+use http::uri::Authority;
+
+use crate::head::Fields;
+use crate::head::KnownName;
+use crate::head::Name;
+use crate::head::RequestHead;
+use crate::head::Target;
+
+/// What Envoy says of a request. Pseudo-header fields stand where others do, or in attributes of their own.
+#[derive(Debug, Default)]
+pub(super) struct Description {
+    method: Option<String>,
+    path: Option<String>,
+    host: Option<String>,
+    scheme: Option<String>,
+    version: Option<Version>,
+    fields: Fields,
+    /// The head announces a body.
+    announces_body: bool,
+    /// The other end of Envoy's connection, as far as Envoy knows it.
+    pub(super) source: Option<IpAddr>,
+}
+
+/// Why a call describes no request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub(super) enum BadDescription {
+    #[error("{0} is missing, so that the request is not described")]
+    Missing(&'static str),
+    #[error("{0} describes the request a second time")]
+    Twice(&'static str),
+    #[error("{0} is malformed")]
+    Malformed(&'static str),
+    #[error("{0} asks for a mode that is not supported")]
+    Unsupported(&'static str),
+    #[error(
+        "request_headers did not come before the answer, which response.code_details does not call one of Envoy itself"
+    )]
+    Unasked,
+    #[error("response_headers came before the request was decided")]
+    Undecided,
+}
+
+/// The method, the target or the host is none: such a request is refused, as if it had arrived.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) struct MalformedHead {
+    pub(super) reason: &'static str,
+    /// As they were described, but never longer than a log line should be.
+    pub(super) method: String,
+    pub(super) path: String,
+    pub(super) host: String,
+}
+
+impl BadDescription {
+    /// The attribute or header field that it is about.
+    pub(super) fn part(self) -> &'static str {
+        match self {
+            Self::Missing(part) | Self::Twice(part) | Self::Malformed(part) | Self::Unsupported(part) => part,
+            Self::Unasked => "request_headers",
+            Self::Undecided => "response_headers",
+        }
+    }
+}
+
+impl Description {
+    /// Takes a header field. What the fields say of the body's framing holds between Envoy and its client alone.
+    pub(super) fn add(&mut self, name: &str, value: &[u8]) -> Result<(), BadDescription> {
+        let text = || String::from_utf8(value.to_vec()).map_err(|_| BadDescription::Malformed("a pseudo-header field"));
+        match name {
+            ":method" => once(&mut self.method, text()?, ":method"),
+            ":path" => once(&mut self.path, text()?, ":path"),
+            ":authority" => once(&mut self.host, text()?, ":authority"),
+            ":scheme" => once(&mut self.scheme, text()?, ":scheme"),
+            // Of an extended CONNECT.
+            ":protocol" => Ok(()),
+            "transfer-encoding" => {
+                self.announces_body = true;
+                Ok(())
+            }
+            name => {
+                self.announces_body |= name == "content-length" && value != b"0";
+                let name = HeaderName::from_bytes(name.as_bytes());
+                let name = name.map_err(|_| BadDescription::Malformed("the name of a header field"))?;
+                HeaderValue::from_bytes(value).map_err(|_| BadDescription::Malformed("the value of a header field"))?;
+                if self.fields.text_length() + name.as_str().len() + value.len() > MAX_HEAD {
+                    return Err(BadDescription::Malformed("the size of the header"));
+                }
+                self.fields.append(Name::of(name.as_str()), value);
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes what an attribute says of the request line.
+    pub(super) fn set_method(&mut self, method: String) -> Result<(), BadDescription> {
+        once(&mut self.method, method, "attributes.request.http.method")
+    }
+
+    pub(super) fn set_path(&mut self, path: String) -> Result<(), BadDescription> {
+        once(&mut self.path, path, "attributes.request.http.path")
+    }
+
+    pub(super) fn set_host(&mut self, host: String) -> Result<(), BadDescription> {
+        once(&mut self.host, host, "attributes.request.http.host")
+    }
+
+    pub(super) fn set_scheme(&mut self, scheme: String) -> Result<(), BadDescription> {
+        once(&mut self.scheme, scheme, "attributes.request.http.scheme")
+    }
+
+    /// `HTTP/1.1`, as Envoy writes it.
+    pub(super) fn set_protocol(&mut self, protocol: &str) {
+        self.version = match protocol {
+            "HTTP/1.0" => Some(Version::HTTP_10),
+            "HTTP/2" => Some(Version::HTTP_2),
+            "HTTP/3" => Some(Version::HTTP_3),
+            _ => None,
+        };
+    }
+
+    /// Whether what comes behind the head is another protocol and no body.
+    pub(super) fn is_upgrade(&self) -> bool {
+        let is_get = self.method.as_deref() == Some("GET");
+        is_get && self.fields.has(KnownName::UPGRADE) && !self.announces_body
+    }
+
+    pub(super) fn fields(&self) -> &Fields {
+        &self.fields
+    }
+
+    /// That of the client's connection.
+    pub(super) fn scheme(&self) -> &'static str {
+        if self.scheme.as_deref() == Some("https") { "https" } else { "http" }
+    }
+
+    /// The head of the request. It has its one target and its one host.
+    pub(super) fn into_head(self) -> Result<Result<RequestHead, MalformedHead>, BadDescription> {
+        let scheme = self.scheme();
+        let Self { method, path, host, version, mut fields, .. } = self;
+        let method = method.ok_or(BadDescription::Missing("attributes.request.http.method"))?;
+        let path = path.ok_or(BadDescription::Missing("attributes.request.http.path"))?;
+        let host = host.ok_or(BadDescription::Missing("attributes.request.http.host"))?;
+        let malformed = |reason| {
+            let [method, path, host] = [&method, &path, &host].map(|text| start(text).to_owned());
+            Ok(Err(MalformedHead { reason, method, path, host }))
+        };
+        let Ok(parsed_method) = Method::from_bytes(method.as_bytes()) else {
+            return malformed("the method is malformed");
+        };
+        // Envoy may forward a fragment, to an application that may read on behind it.
+        if path.contains('#') {
+            return malformed("the request target has a fragment");
+        }
+        let target = Target::from_parts(&mut fields, scheme.as_bytes(), Some(host.as_bytes()), path.as_bytes());
+        let Ok(target) = target else {
+            let is_host = Authority::try_from(&*host).is_ok();
+            return malformed(if is_host { "the request target is malformed" } else { "the Host header is malformed" });
+        };
+        if !fields.has(KnownName::HOST) {
+            fields.append(KnownName::HOST, host.as_bytes());
+        }
+        Ok(Ok(RequestHead::new(parsed_method, target, version.unwrap_or(Version::HTTP_11), fields)))
+    }
+}
+
+/// The start of a text that may have any length, cut at the end of a character.
+fn start(text: &str) -> &str {
+    let end = (0..=text.len().min(MAX_LOGGED)).rev().find(|&end| text.is_char_boundary(end));
+    &text[..end.unwrap_or_default()]
+}
+
+/// In bytes: enough to recognise what was asked for.
+const MAX_LOGGED: usize = 1024;
+
+/// Sets what may be said twice only in the same words. An empty text says nothing.
+fn once(place: &mut Option<String>, text: String, part: &'static str) -> Result<(), BadDescription> {
+    match place {
+        _ if text.is_empty() => Ok(()),
+        Some(there) if *there != text => Err(BadDescription::Twice(part)),
+        _ => {
+            *place = Some(text);
+            Ok(())
+        }
+    }
+}
+
+/// The address in `127.0.0.9:54321`, `[2001:db8::1]:443`, or without a port.
+pub(super) fn address(text: &str) -> Option<IpAddr> {
+    text.parse::<std::net::SocketAddr>().map(|socket| socket.ip()).or_else(|_| text.parse()).ok()
+}
+
+/// In bytes: four times the longest head that Envoy takes unless it is told otherwise.
+const MAX_HEAD: usize = 256 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn described(fields: &[(&str, &str)]) -> Result<Description, BadDescription> {
+        let mut description = Description::default();
+        for (name, value) in fields {
+            description.add(name, value.as_bytes())?;
+        }
+        Ok(description)
+    }
+
+    const LOGIN: [(&str, &str); 5] =
+        [(":method", "POST"), (":path", "/login?a=1"), (":authority", "a.test"), (":scheme", "https"), ("x-a", "1")];
+
+    #[test]
+    fn a_description_becomes_the_head_of_a_request() {
+        let description = described(&LOGIN).expect("it is whole");
+        assert_eq!(description.scheme(), "https");
+        let head = description.into_head().expect("it is whole").expect("a head");
+        assert_eq!((head.method.as_str(), head.target()), ("POST", ("/login", Some("a=1"))));
+        assert_eq!(head.authority(), Some("a.test"));
+        assert_eq!(head.fields.get(KnownName::HOST), Some(&b"a.test"[..]));
+        assert_eq!(head.fields.get(Name::of("x-a")), Some(&b"1"[..]));
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        for left_out in [":method", ":path", ":authority"] {
+            let rest: Vec<_> = LOGIN.into_iter().filter(|(name, _)| *name != left_out).collect();
+            let bad = described(&rest).expect("each part is sound").into_head().expect_err(left_out);
+            assert!(matches!(bad, BadDescription::Missing(_)), "{bad}");
+        }
+    }
+
+    #[test]
+    fn two_descriptions_are_none() {
+        let mut description = described(&LOGIN).expect("it is whole");
+        assert_eq!(description.set_path("/login?a=1".to_owned()), Ok(()));
+        let bad = description.set_path("/".to_owned());
+        assert_eq!(bad, Err(BadDescription::Twice("attributes.request.http.path")));
+        assert!(described(&[(":path", "/a"), (":path", "/b")]).is_err());
+    }
+
+    #[test]
+    fn a_target_or_a_host_that_is_none_is_the_mistake_of_the_client() {
+        for (name, value, reason) in [
+            (":path", "login", "the request target is malformed"),
+            (":path", "/a b", "the request target is malformed"),
+            (":path", "/a#/../b", "the request target has a fragment"),
+            (":authority", "a b", "the Host header is malformed"),
+            (":method", "G ET", "the method is malformed"),
+        ] {
+            let part = |known, there: &str| if known == name { value.to_owned() } else { there.to_owned() };
+            let fields = LOGIN.map(|(known, there)| (known, if known == name { value } else { there }));
+            let head = described(&fields).expect("each part is there").into_head().expect("nothing is missing");
+            let [method, path, host] = [(":method", "POST"), (":path", "/login?a=1"), (":authority", "a.test")]
+                .map(|(known, there)| part(known, there));
+            assert_eq!(head.err(), Some(MalformedHead { reason, method, path, host }), "{name} {value}");
+        }
+    }
+
+    #[test]
+    fn of_what_is_malformed_the_start_is_kept() {
+        let long = format!("/{}", "é".repeat(100_000));
+        let description =
+            described(&[(":method", "GET"), (":path", &long), (":authority", "a b")]).expect("it is whole");
+        let malformed = description.into_head().expect("nothing is missing").expect_err("no host");
+        assert_eq!(malformed.path.len(), MAX_LOGGED - 1);
+    }
+
+    #[test]
+    fn fields_that_no_head_can_have_are_refused() {
+        assert!(described(&[("a b", "1")]).is_err());
+        assert!(described(&[("a", "1\r\nb: 2")]).is_err());
+        assert!(described(&[("a", &"x".repeat(MAX_HEAD))]).is_err());
+    }
+
+    #[test]
+    fn only_an_upgrade_without_a_body_is_none() {
+        let is_upgrade = |method: &str, more: &[(&str, &str)]| {
+            let fields = [&[(":method", method), (":path", "/"), (":authority", "a")][..], more].concat();
+            described(&fields).expect("each part is sound").is_upgrade()
+        };
+        let upgrade = ("upgrade", "websocket");
+        assert!(is_upgrade("GET", &[upgrade]) && is_upgrade("GET", &[upgrade, ("content-length", "0")]));
+        assert!(!is_upgrade("GET", &[]) && !is_upgrade("POST", &[upgrade]));
+        assert!(!is_upgrade("GET", &[upgrade, ("content-length", "5")]));
+        assert!(!is_upgrade("GET", &[upgrade, ("transfer-encoding", "chunked")]));
+    }
+
+    #[test]
+    fn addresses_come_with_and_without_ports() {
+        let expected: IpAddr = "2001:db8::1".parse().expect("an address");
+        assert_eq!(address("[2001:db8::1]:443"), Some(expected));
+        assert_eq!(address("2001:db8::1"), Some(expected));
+        assert_eq!(address("127.0.0.9:54321").map(|address| address.to_string()).as_deref(), Some("127.0.0.9"));
+        assert_eq!(address("/run/socket"), None);
+    }
+}

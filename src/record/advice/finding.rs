@@ -1,0 +1,155 @@
+//! The words of advice: what was seen, and the line to write.
+
+use super::UntrustedPeer;
+use super::observed::BusiestClient;
+use super::observed::ObservedLimit;
+use super::observed::ObservedRoute;
+use super::observed::UnseenRoute;
+use crate::limit::Missing;
+
+/// Advice that holds.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Finding {
+    /// What was seen.
+    pub(super) message: String,
+    /// What to write.
+    pub(super) help: String,
+}
+
+impl Finding {
+    /// Of the last `all` requests `part` name their client. `peers`: those that sent many of them.
+    pub(super) fn untrusted_forwarding(all: u64, part: u64, peers: &[&UntrustedPeer]) -> Self {
+        let addresses: Vec<_> = peers.iter().map(|peer| peer.address.to_string()).collect();
+        let (peers, header) = match peers {
+            [] => ("many different peers".to_owned(), None),
+            [first, ..] => (addresses.join(" and "), Some(&*first.header)),
+        };
+        let in_header = header.map_or_else(|| "a forwarding header".to_owned(), |header| format!("`{header}`"));
+        // The other one is the default.
+        let setting = header.filter(|header| *header != "x-forwarded-for");
+        let setting = setting.map(|header| format!(", header: {header}")).unwrap_or_default();
+        let proxies = if addresses.is_empty() { "ADDRESS".to_owned() } else { yaml(&addresses) };
+        Self {
+            message: format!(
+                "{part} of the last {all} requests name their client in {in_header}, and come from {peers}, not in \
+                 trusted_proxies: the header is ignored, and all clients behind a proxy count as one"
+            ),
+            help: format!("if that is a proxy of yours, write `client_ip: {{trusted_proxies: [{proxies}]{setting}}}`"),
+        }
+    }
+
+    pub(super) fn one_client(BusiestClient { client, is_trusted_proxy, requests, all }: &BusiestClient) -> Self {
+        let seen = format!("{client} sent {requests} of the last {all} requests");
+        if *is_trusted_proxy {
+            return Self {
+                message: format!(
+                    "{seen}, and names no client: it is in trusted_proxies, and all clients behind it count as one"
+                ),
+                help:
+                    "let it send X-Forwarded-For, or write the header that it sends: `client_ip: {header: x-real-ip}`"
+                        .to_owned(),
+            };
+        }
+        // Not each address of a network is the proxy.
+        let proxy = if client.contains('/') { "ADDRESS".to_owned() } else { yaml(std::slice::from_ref(client)) };
+        Self {
+            message: format!("{seen}: all clients behind it count as one"),
+            help: format!("if that is a proxy or a load balancer, write `client_ip: {{trusted_proxies: [{proxy}]}}`"),
+        }
+    }
+
+    /// Of the last `all` requests that met the limit `part` lack this field.
+    pub(super) fn missing_field(limit: &ObservedLimit, field: &str, all: u64, part: u64) -> Self {
+        let name = &limit.name;
+        let therefore = match limit.missing {
+            Missing::Deny => "they are denied",
+            Missing::Count | Missing::Skip => "they share one budget",
+        };
+        let help = match renamed(limit, field) {
+            Some(key) => format!(
+                "write the name that the application's form has in place of `{field}` in the key of {name}, `{key}`, \
+                 and match only the requests that log in"
+            ),
+            None => format!(
+                "match only the requests that have {field}, or leave the others out with `missing: skip` on {name}"
+            ),
+        };
+        Self { message: format!("{part} of the last {all} requests that met {name} lack {field}: {therefore}"), help }
+    }
+
+    /// Of the last `all` answers on the route `part` were neither a success nor a failure.
+    pub(super) fn outcome(ObservedRoute { name, .. }: &ObservedRoute, all: u64, part: u64) -> Self {
+        Self {
+            message: format!("{part} of the last {all} answers on {name} match neither side of its outcome"),
+            help: "write what the application answers to a login, and what only a success has: \
+                   `outcome: {success: {status: 302, header: {location: \"/account*\"}}, otherwise: failure}`"
+                .to_owned(),
+        }
+    }
+
+    pub(super) fn unseen(route: &UnseenRoute) -> Self {
+        let UnseenRoute { name, waiting, concurrent, knows_clients } = route;
+        let mut therefore = Vec::new();
+        if !waiting.is_empty() {
+            therefore.push(format!("{} counts every request as if its answer never came", waiting.join(" and ")));
+        }
+        if *knows_clients {
+            therefore.push("no client becomes a known one".to_owned());
+        }
+        if !concurrent.is_empty() {
+            therefore.push(format!("{} is left out", concurrent.join(" and ")));
+        }
+        Self {
+            message: format!(
+                "a proxy asks about requests of {name} and forwards them itself, so their answers and ends are not seen \
+                 here: {}",
+                therefore.join(", ")
+            ),
+            help: format!(
+                "let portcullis forward the requests of {name}, or limit them by `count: requests` without \
+                 `known_clients`"
+            ),
+        }
+    }
+
+    /// No request met the limit while `passed` were forwarded, `on_routes` of them on its routes.
+    pub(super) fn never_counted(limit: &ObservedLimit, passed: u64, on_routes: u64) -> Self {
+        let ObservedLimit { name, routes, .. } = limit;
+        let on = if routes.is_empty() { String::new() } else { format!(" (on {})", routes.join(", ")) };
+        let seen = format!("{name}{on} has counted nothing while {passed} requests passed");
+        if on_routes > 0 && limit.missing == Missing::Skip {
+            let key = limit.login_field.as_deref().and_then(|field| renamed(limit, field));
+            let key = key.map(|key| format!("the name that requests have for it, `{key}`, or ")).unwrap_or_default();
+            let parts = limit.key.join(", ");
+            return Self {
+                message: format!(
+                    "{seen}: the {on_routes} that it is for lack a part of its key ({parts}), and it says `missing: skip`"
+                ),
+                help: format!("write {key}`missing: count` on {name}"),
+            };
+        }
+        let of = if routes.is_empty() { "its route".to_owned() } else { routes.join(", ") };
+        Self {
+            message: seen,
+            help: format!(
+                "write the method and the path that such a request has in {of}, `match: POST /PATH`, before any route \
+                 that matches it too; `portcullis explain -X POST URL` says which route it takes now"
+            ),
+        }
+    }
+}
+
+/// The key with a placeholder for the name of this field: `key: [client_ip, param.NAME]`. `None`: the field has no name of
+/// its own.
+fn renamed(limit: &ObservedLimit, field: &str) -> Option<String> {
+    let (kind, _) = field.split_once('.').filter(|(kind, _)| *kind != "basic")?;
+    let parts = limit.key.iter().map(|part| if part == field { format!("{kind}.NAME") } else { part.clone() });
+    let parts: Vec<_> = parts.collect();
+    Some(if let [only] = &parts[..] { format!("key: {only}") } else { format!("key: [{}]", parts.join(", ")) })
+}
+
+/// Addresses in a list of YAML. The colons of IPv6 need quotes.
+fn yaml(addresses: &[String]) -> String {
+    let quoted = |address: &String| if address.contains(':') { format!("\"{address}\"") } else { address.clone() };
+    addresses.iter().map(quoted).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,105 @@
+//! Requests and limits for tests.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Method;
+use http::StatusCode;
+use http::Version;
+
+use super::DecisionFacts;
+use super::KeptCause;
+use super::KeptLimit;
+use super::KeptRequest;
+use super::LimitFacts;
+use super::PolicyFacts;
+use crate::client::ClientIp;
+use crate::client::Identity;
+use crate::clock::Timestamp;
+use crate::limit::LimitId;
+use crate::limit::Rate;
+use crate::record::DecisionLabel;
+use crate::record::RequestRecord;
+use crate::route::RouteId;
+
+/// 2023-11-14, 22:13:20 UTC.
+pub(crate) const TIME: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
+
+/// A limit of this name.
+pub(crate) fn limit_facts(name: &str) -> LimitFacts {
+    LimitFacts {
+        name: name.into(),
+        selectors: vec!["client_ip".to_owned(), "param.user".to_owned()],
+        rates: vec![Rate { count: NonZeroU32::MIN, per: Duration::from_secs(60) }; 4],
+        concurrent: None,
+        counted: ["request", "requests"].map(str::to_owned),
+        shadow: false,
+        delay: None,
+    }
+}
+
+/// The routes `one` and `login`, and these limits.
+pub(crate) fn policy(limits: &[LimitFacts]) -> Arc<PolicyFacts> {
+    Arc::new(PolicyFacts { routes: vec!["one".into(), "login".into()], limits: limits.to_vec() })
+}
+
+/// The first limit decided at [`TIME`], and denies for 36.5 s.
+pub(crate) fn facts() -> DecisionFacts {
+    DecisionFacts {
+        came: TIME,
+        decided: TIME,
+        frees_at: Some(TIME + Duration::from_millis(36_500)),
+        cause: KeptCause::Rule,
+        limit: Some(LimitId(0)),
+    }
+}
+
+/// A login that was denied.
+pub(crate) fn record() -> RequestRecord<'static> {
+    RequestRecord {
+        request_id: "01J",
+        identity: identity([198, 51, 100, 7]),
+        method: &Method::POST,
+        host: "example.com",
+        path: "/login",
+        query: None,
+        version: Some(Version::HTTP_11),
+        scheme: "https",
+        user_agent: None,
+        trace: None,
+        route: Some(RouteId(1)),
+        decision: DecisionLabel::Denied,
+        limit: None,
+        list: None,
+        ban: None,
+        limits: &[],
+        retry_after: None,
+        status: Some(StatusCode::TOO_MANY_REQUESTS),
+        outcome: None,
+        upstream: None,
+        error: None,
+        duration: Duration::ZERO,
+        decision_duration: None,
+        bytes_in: 0,
+        bytes_out: 0,
+        applied_limit: None,
+    }
+}
+
+pub(crate) fn identity(client: [u8; 4]) -> Identity {
+    let client = ClientIp::new(client.into());
+    Identity { peer: client, peer_is_trusted: false, client }
+}
+
+pub(crate) fn kept(
+    policy: &Arc<PolicyFacts>,
+    facts: DecisionFacts,
+    met: impl IntoIterator<Item = KeptLimit>,
+    record: &RequestRecord<'_>,
+) -> Box<KeptRequest> {
+    let mut kept = KeptRequest::begin(policy, facts);
+    kept.limits.extend(met);
+    kept.complete(record);
+    kept
+}

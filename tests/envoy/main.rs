@@ -1,0 +1,13 @@
+//! The real Envoy, which asks the real gateway, with the ready files of `config/with`; and hostile callers.
+
+mod authorization;
+mod call;
+mod common;
+mod descriptors;
+mod health;
+mod hostile;
+mod processing;
+mod rig;
+
+#[path = "../support/mod.rs"]
+pub mod support;

@@ -1,0 +1,133 @@
+//! Bans that other gateways, and the next process, know.
+
+use std::thread;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::bans::api;
+use crate::bans::listed;
+use crate::bans::post;
+use crate::bans::wait;
+use crate::support::Gateway;
+use crate::support::Origin;
+use crate::support::RedisServer;
+use crate::support::Stopwatch;
+use crate::support::eventually;
+
+fn on(redis: &RedisServer, origin: &Origin, rest: &str) -> Gateway {
+    let store = format!("store: {{redis: {{url: \"{}\"}}}}", redis.url());
+    Gateway::start(format!("admin: {{address: 127.0.0.1:0}}\nupstream: {}\n{store}\n{rest}", origin.url()))
+}
+
+const BANS: &str = "limits: [{name: pace, key: header.x-key, rate: 1/hour, then: {ban: [1h, 24h]}}]\n";
+
+#[test]
+fn every_gateway_sees_a_ban_and_an_unban_within_a_second() {
+    let (redis, origin) = (RedisServer::start(), Origin::start());
+    let gateways: Vec<_> = (0..2).map(|_| on(&redis, &origin, BANS)).collect();
+    let ask = |gateway: usize, key: &str| gateways[gateway].get("/").header("X-Key", key).send();
+    assert_eq!((ask(0, "alice").status, ask(0, "alice").status), (200, 429));
+    let begun = Stopwatch::start();
+    eventually("the other sees the ban", || listed(&gateways[1])[0]["limit"] == "pace");
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    let banned = ask(1, "alice");
+    assert!(banned.status == 429 && wait(&banned) > 3590, "{}", wait(&banned));
+    assert_eq!(listed(&gateways[0])[0]["id"], listed(&gateways[1])[0]["id"]);
+    assert_eq!(post(&gateways[1], &json!({"address": "127.0.0.1", "for": "1h", "reason": "both"})).0, 201);
+    let begun = Stopwatch::start();
+    eventually("the other bans the address", || ask(0, "bob").status == 403);
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+
+    // One that starts later knows them from the start.
+    let late = on(&redis, &origin, BANS);
+    assert_eq!(late.get("/").status(), 403);
+    assert_eq!(listed(&late).as_array().map(Vec::len), Some(2));
+
+    let bans = listed(&gateways[0]);
+    for ban in bans.as_array().expect("a list") {
+        assert_eq!(api(&gateways[0], "DELETE", &format!("/{}", ban["id"].as_str().expect("an id"))).status(), 204);
+    }
+    let begun = Stopwatch::start();
+    for gateway in [&gateways[1], &late] {
+        eventually("the unban is heard", || listed(gateway) == json!([]));
+    }
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    assert_eq!(ask(1, "alice").status, 200);
+}
+
+#[test]
+fn a_ban_begun_while_redis_is_away_holds_and_is_told_when_it_is_back() {
+    let (mut redis, origin) = (RedisServer::start(), Origin::start());
+    let gateways: Vec<_> = (0..2).map(|_| on(&redis, &origin, BANS)).collect();
+    let ask = |gateway: usize, key: &str| gateways[gateway].get("/").header("X-Key", key).send();
+    assert_eq!((ask(0, "before").status, ask(0, "before").status), (200, 429));
+    redis.kill();
+    assert_eq!(
+        post(&gateways[0], &json!({"limit": "pace", "key": {"header.x-key": "an operator"}, "for": "1h"})).0,
+        201
+    );
+    eventually("alice is banned", || ask(0, "alice").status == 429);
+    assert_eq!((ask(0, "before").status, ask(0, "an operator").status), (429, 429));
+    // It comes back with nothing.
+    redis.restart();
+    eventually("the other hears of all of them", || listed(&gateways[1]).as_array().map(Vec::len) == Some(3));
+    for key in ["alice", "before", "an operator"] {
+        let banned = ask(1, key);
+        assert!(banned.status == 429 && wait(&banned) > 3500, "{key}: {}", wait(&banned));
+    }
+}
+
+#[test]
+fn a_burst_over_two_gateways_is_one_step() {
+    let (redis, origin) = (RedisServer::start(), Origin::start());
+    let config = "limits: [{name: pace, key: header.x-key, rate: 1/hour, then: {ban: [1h, 24h, 240h]}}]\n";
+    let gateways: Vec<_> = (0..2).map(|_| on(&redis, &origin, config)).collect();
+    thread::scope(|scope| {
+        for number in 0..20 {
+            let gateway = &gateways[number % 2];
+            scope.spawn(move || {
+                let answer = gateway.get("/").header("X-Key", "alice").send();
+                assert!(answer.status == 200 || wait(&answer) <= 3600, "{answer:?}");
+            });
+        }
+    });
+    assert_eq!(listed(&gateways[0]).as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn in_memory_bans_survive_a_restart_and_a_kill() {
+    let origin = Origin::start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("state");
+    let config = format!(
+        "admin: {{address: 127.0.0.1:0}}\nupstream: {}\nstore: {{memory: {{snapshot: {}}}}}\n{BANS}",
+        origin.url(),
+        path.display()
+    );
+    let ask = |gateway: &Gateway, key: &str| gateway.get("/").header("X-Key", key).send();
+    let mut first = Gateway::start(&config);
+    assert_eq!((ask(&first, "alice").status, ask(&first, "alice").status), (200, 429));
+    assert_eq!(post(&first, &json!({"address": "203.0.113.0/24", "for": "1h", "reason": "scans"})).0, 201);
+    let before = listed(&first);
+    first.signal("TERM");
+    assert!(first.ended().success());
+
+    let length = || std::fs::metadata(&path).map_or(0, |file| file.len());
+    let at_first = length();
+    let second = Gateway::start(&config);
+    assert_eq!(listed(&second), before);
+    assert!(wait(&ask(&second, "alice")) > 3500);
+    assert_eq!((ask(&second, "bob").status, ask(&second, "bob").status), (200, 429));
+    eventually("the second ban is written", || length() > at_first);
+    drop(second);
+
+    let third = Gateway::start(&config);
+    assert!(wait(&ask(&third, "bob")) > 3500);
+    drop(third);
+    std::fs::write(&path, "nonsense").expect("it is written");
+    let fourth = Gateway::start(&config);
+    assert_eq!((ask(&fourth, "bob").status, listed(&fourth)), (200, json!([])));
+    let said = fourth.log_messages();
+    assert!(said.iter().any(|said| said.contains("the snapshot is damaged")), "{said:?}");
+}

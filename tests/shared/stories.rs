@@ -1,0 +1,78 @@
+//! Stories of a burst of denials are known at the other gateways when theirs has gone, all of the newest ten thousand.
+
+use std::thread;
+use std::time::Duration;
+
+use crate::site::Site;
+use crate::site::alone;
+use crate::support::Gateway;
+use crate::support::RedisServer;
+use crate::support::Request;
+use crate::support::Stopwatch;
+use crate::support::eventually;
+use crate::together::RULES;
+use crate::together::json_of;
+
+/// Sends so many requests at once, most of which are denied. Returns the ids of those, in the order of their connections.
+fn burst(gateway: &Gateway, count: usize) -> Vec<String> {
+    let address = gateway.address();
+    let send = |count: usize| {
+        let mut client = Request::new(address, "GET", "/login").connect();
+        let mut denied = Vec::new();
+        for _ in 0..count {
+            let answer = client.send(b"GET /login HTTP/1.1\r\nHost: app.example\r\n\r\n").response_to("GET");
+            if answer.status == 429 {
+                denied.push(answer.header("x-request-id").expect("an id").to_owned());
+            }
+        }
+        denied
+    };
+    thread::scope(|scope| {
+        let callers: Vec<_> = (0..8).map(|_| scope.spawn(|| send(count / 8))).collect();
+        callers.into_iter().flat_map(|caller| caller.join().expect("every request is answered")).collect()
+    })
+}
+
+/// The ids that this gateway knows no story of, among every twentieth.
+fn unknown<'i>(gateway: &Gateway, ids: &'i [String]) -> Vec<&'i String> {
+    let asked = ids.iter().step_by(20);
+    asked.filter(|id| json_of(gateway, &format!("requests/{id}")).is_null()).collect()
+}
+
+/// How many stories gateways have written, and the bytes of Redis that all they have written takes.
+fn in_redis(redis: &RedisServer) -> (usize, u64) {
+    let keys = redis.cli(&["KEYS", "*{records}:*"]);
+    let hashes = keys.lines().filter(|key| !key.ends_with(":gateways"));
+    let sizes = hashes.map(|key| {
+        let stories = redis.cli(&["HKEYS", key]).lines().filter(|field| field.contains("request/")).count();
+        (stories, redis.cli(&["MEMORY", "USAGE", key]).trim().parse::<u64>().expect("a number of bytes"))
+    });
+    sizes.fold((0, 0), |(stories, bytes), (more, size)| (stories + more, bytes + size))
+}
+
+#[test]
+fn the_stories_of_a_burst_are_in_redis_some_seconds_later() {
+    let _alone = alone();
+    let mut site = Site::start(2, "timeout: 10s", "", RULES);
+    let ids = burst(&site.gateways[0], 9600);
+    assert!(ids.len() >= 9000, "{} were denied", ids.len());
+    let begun = Stopwatch::start();
+    // Nobody asks for a story meanwhile.
+    eventually("all are written", || in_redis(&site.redis).0 == ids.len());
+    let took = begun.elapsed();
+    let (_, bytes) = in_redis(&site.redis);
+    assert!(took < Duration::from_secs(8), "{took:?}");
+    assert!(bytes < 16 << 20, "{bytes} bytes");
+    site.gateways[0].kill();
+    assert_eq!(unknown(&site.gateways[1], &ids), Vec::<&String>::new());
+}
+
+#[test]
+fn a_gateway_that_ends_in_order_writes_all_stories_first() {
+    let _alone = alone();
+    let mut site = Site::start(2, "timeout: 10s", "", RULES);
+    let ids = burst(&site.gateways[0], 4000);
+    site.gateways[0].signal("TERM");
+    site.gateways[0].ended();
+    assert_eq!(unknown(&site.gateways[1], &ids), Vec::<&String>::new());
+}

@@ -1,0 +1,90 @@
+//! Runs of the binary to its end: in a folder of its own, or against a running gateway.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::process::Stdio;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::gateway::Gateway;
+
+/// A folder in which commands are run.
+#[derive(Debug)]
+pub struct Folder(TempDir);
+
+/// How a command ended, and what it said.
+#[derive(Debug)]
+pub struct Ended {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Folder {
+    pub fn empty() -> Self {
+        Self(tempfile::tempdir().expect("an empty folder"))
+    }
+
+    /// With this `portcullis.yaml` in it.
+    pub fn with(config: &str) -> Self {
+        let folder = Self::empty();
+        folder.write("portcullis.yaml", config);
+        folder
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        fs::write(self.path().join(name), text).expect("a file in the folder");
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Runs `portcullis` with these arguments to its end.
+    pub fn run(&self, arguments: &[&str]) -> Ended {
+        self.run_in(arguments, &[])
+    }
+
+    /// The same with these variables in its environment.
+    pub fn run_in(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Ended {
+        let output = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+            .args(arguments)
+            .current_dir(self.path())
+            .env_remove("PORTCULLIS_ADMIN")
+            .env_remove("PORTCULLIS_TOKEN")
+            .envs(variables.iter().copied())
+            .stdin(Stdio::null())
+            .output()
+            .expect("the binary starts");
+        Ended {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).expect("text"),
+            stderr: String::from_utf8(output.stderr).expect("text"),
+        }
+    }
+}
+
+impl Gateway {
+    /// With the admin token `s3cret`, in the file `token`.
+    #[track_caller]
+    pub fn with_token(config: impl AsRef<str>) -> Self {
+        Self::with_files(config, &[("token", &format!("{TOKEN}\n"))])
+    }
+
+    /// Runs a command that talks to this gateway.
+    pub fn run(&self, arguments: &[&str]) -> Ended {
+        let admin = format!("http://{}", self.admin());
+        Folder::empty().run_in(&[arguments, &["--admin", &admin]].concat(), &[("PORTCULLIS_TOKEN", TOKEN)])
+    }
+}
+
+impl Ended {
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+const TOKEN: &str = "s3cret";
