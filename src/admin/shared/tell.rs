@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::task::yield_now;
 use tokio::time::Instant;
 use tokio::time::MissedTickBehavior;
 use tokio::time::interval;
@@ -15,6 +16,7 @@ use super::fields::HISTORY_PARTS;
 use super::fields::STATUS;
 use super::fields::busy_keys;
 use super::fields::history;
+use super::told_stories::Untold;
 use crate::admin::AdminState;
 use crate::admin::status::StatusRecord;
 use crate::clock::Timestamp;
@@ -112,10 +114,14 @@ async fn tell(state: &AdminState, records: &SharedRecords, occasion: Occasion) -
             told.look(&state.kept_requests);
         }
     }
-    let untold = told.next(&state.kept_requests, &questions.ids);
-    fields.extend(untold.fields());
+    let mut untold = vec![told.next(&state.kept_requests, &questions.ids)];
+    while told.has_backlog() && untold.len() < PARTS_AT_ONCE {
+        yield_now().await;
+        untold.push(told.next(&state.kept_requests, &[]));
+    }
+    fields.extend(untold.iter().flat_map(Untold::fields));
     records.write(fields, &questions).await?;
-    told.note(untold);
+    untold.into_iter().for_each(|part| told.note(part));
     let surplus = told.take_surplus(wall());
     for names in surplus.chunks(MOST_REMOVED) {
         records.remove(names).await?;
@@ -152,8 +158,11 @@ const JUST_ENDED_MICROS: u64 = 15_000_000;
 /// Questions that arrive meanwhile are answered together.
 const ANSWER_PACE: Duration = Duration::from_millis(20);
 
-/// Between two batches of stories the thread does its other work: ten thousand take about a second.
-const BATCH_PACE: Duration = Duration::from_millis(20);
+/// Between two commands with stories Redis decides for others.
+const BATCH_PACE: Duration = Duration::from_millis(100);
+
+/// How many parts of the stories one command writes. Between two of them the thread does its other work.
+const PARTS_AT_ONCE: usize = 15;
 
 /// How many stories one command removes. Redis does nothing else meanwhile.
 const MOST_REMOVED: usize = 1000;

@@ -164,7 +164,7 @@ impl Untold {
 
 /// So many take a few milliseconds of the thread that also reads signals and answers the admin API.
 const MOST_AT_ONCE: usize = 500;
-const MAX_BYTES: usize = 2 << 20;
+const MAX_BYTES: usize = 512 << 10;
 
 /// How many stories of one gateway are in Redis, the newest 10,000 among them, and how many more before some are removed.
 const MOST_KEPT: usize = 12_000;

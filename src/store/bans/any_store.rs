@@ -78,7 +78,6 @@ impl AnyStore {
             Self::Memory(store) => return store.lift(id).await,
             Self::Shared(store) => store.lift(id).await?,
         };
-        self.bans().lift(id);
         let lifted = known.or(shared.filter(|ban| ban.until > now));
         if let Some((observer, ban)) = self.bans().observer().zip(lifted.as_ref()) {
             observer.lifted(ban);

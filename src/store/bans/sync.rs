@@ -2,7 +2,11 @@
 
 use std::collections::HashSet;
 
+use tokio::sync::RwLockReadGuard;
+use tokio::sync::RwLockWriteGuard;
+
 use super::ban::Ban;
+use super::ban::BanId;
 use super::ban::BanRecord;
 use super::sync_state::BanSyncState;
 use super::table::Bans;
@@ -37,18 +41,31 @@ impl Bans {
         }
     }
 
-    /// Applies an answer of Redis: this ban holds, at that version. The messages about changes that other gateways made
-    /// before it may still be on their way.
-    pub(in crate::store) fn receive_answer(&self, version: BanVersion, record: &BanRecord, is_change: bool) {
+    /// Applies an answer of Redis: this ban holds, or is lifted, at that version. The messages about changes that other
+    /// gateways made before it may still be on their way. `is_change`: this answer tells of that very change.
+    pub(in crate::store) fn receive_answer(&self, version: BanVersion, change: &BanChange, is_change: bool) {
         let mut state = self.sync_state.lock();
-        let is_new = self.apply(&mut state, version, &BanChange::Ban(record.clone().into()));
-        if !is_new {
+        let is_new = self.apply(&mut state, version, change);
+        if let BanChange::Ban(record) = change
+            && !is_new
+        {
             // The message was faster than the answer, and does not say what this gateway knows of the key.
             self.describe(&record.ban);
         }
         if is_new && is_change && state.is_next(version) {
             state.version = Some(version);
             state.advance();
+        }
+    }
+
+    /// Applies an answer of Redis: it had no such ban at that version. A message may have brought a later ban since then.
+    pub(in crate::store) fn receive_absence(&self, version: Option<BanVersion>, id: BanId) {
+        let mut state = self.sync_state.lock();
+        let knows_later =
+            state.version.zip(version).is_some_and(|(known, version)| known != version && known.follows(version));
+        if self.is_unsent(id) || !knows_later {
+            self.lift(id);
+            state.changed_during_load.iter_mut().for_each(|changed| _ = changed.insert(id));
         }
     }
 
@@ -114,6 +131,17 @@ impl Bans {
         self.sync_state.lock().is_subscribed
     }
 
+    /// Held while a ban is sent to Redis again. Otherwise a lift that Redis has decided before, and this process takes in
+    /// after that, would leave the ban in Redis.
+    pub(in crate::store) async fn resend(&self) -> RwLockWriteGuard<'_, ()> {
+        self.resending.write().await
+    }
+
+    /// Held while a ban is lifted in Redis and here.
+    pub(in crate::store) async fn pause_resends(&self) -> RwLockReadGuard<'_, ()> {
+        self.resending.read().await
+    }
+
     /// Wakes the task that waits in [`Bans::sync_requested`]: it asks Redis for changes and sends it unsent bans.
     pub(in crate::store) fn request_sync(&self) {
         self.sync_request.notify_one();
@@ -170,9 +198,9 @@ mod tests {
         let record = ban(&bans, 7, 5);
         let lift = BanChange::Lift(record.ban.id);
         bans.set_version(Some(version(6)));
-        bans.receive_change(version(5), &BanChange::Ban(record.clone().into()));
+        bans.receive_change(version(5), &record.clone().into());
         assert_eq!((left(&bans, 7), bans.version()), (None, Some(version(6))));
-        bans.receive_change(version(7), &BanChange::Ban(record.into()));
+        bans.receive_change(version(7), &record.into());
         assert_eq!((left(&bans, 7), bans.version()), (Some(5), Some(version(7))));
         assert!(!is_due(&bans));
         bans.receive_change(version(9), &lift);
@@ -186,26 +214,52 @@ mod tests {
     fn an_answer_overtakes_no_message() {
         let bans = bans();
         let record = ban(&bans, 7, 5);
-        bans.receive_change(version(1), &BanChange::Ban(ban(&bans, 8, 9).into()));
+        bans.receive_change(version(1), &ban(&bans, 8, 9).into());
         assert_eq!(bans.version(), Some(version(1)), "nothing comes before the first");
         // Another gateway lifts the ban; that message arrives after the answer to a later change.
-        bans.receive_answer(version(3), &record, true);
+        bans.receive_answer(version(3), &record.clone().into(), true);
         assert_eq!((left(&bans, 7), bans.version()), (Some(5), Some(version(1))));
         bans.receive_change(version(2), &BanChange::Lift(record.ban.id));
-        bans.receive_change(version(3), &BanChange::Ban(record.clone().into()));
+        bans.receive_change(version(3), &record.clone().into());
         assert_eq!((left(&bans, 7), bans.version()), (Some(5), Some(version(3))));
-        bans.receive_answer(version(4), &ban(&bans, 9, 5), true);
+        bans.receive_answer(version(4), &ban(&bans, 9, 5).into(), true);
         assert_eq!(bans.version(), Some(version(4)));
-        bans.receive_answer(version(5), &record, false);
+        bans.receive_answer(version(5), &record.clone().into(), false);
         assert_eq!(bans.version(), Some(version(4)), "the change itself was not received");
         assert!(!is_due(&bans));
+    }
+
+    #[test]
+    fn an_answer_to_a_lift_ends_no_later_ban() {
+        let bans = bans();
+        let record = ban(&bans, 7, 5);
+        let id = record.ban.id;
+        let lift = BanChange::Lift(id);
+        bans.set_version(Some(version(1)));
+        bans.receive_change(version(2), &record.clone().into());
+        bans.receive_answer(version(3), &lift, true);
+        assert_eq!((left(&bans, 7), bans.version()), (None, Some(version(3))));
+        bans.receive_change(version(3), &lift);
+        // Another gateway bans again. That message overtakes the answers to two lifts.
+        bans.receive_change(version(4), &lift);
+        bans.receive_change(version(5), &record.clone().into());
+        bans.receive_answer(version(4), &lift, true);
+        bans.receive_absence(Some(version(4)), id);
+        assert_eq!((left(&bans, 7), bans.version()), (Some(5), Some(version(5))));
+        // What Redis never had is lifted whatever else has changed there.
+        bans.mark_unsent_until(bans.mark());
+        bans.receive_absence(Some(version(4)), id);
+        assert_eq!(left(&bans, 7), None);
+        bans.receive_change(version(6), &record.into());
+        bans.receive_absence(None, id);
+        assert_eq!(left(&bans, 7), None, "Redis has lost all bans");
     }
 
     #[test]
     fn a_new_hash_of_bans_requests_a_sync() {
         let bans = bans();
         bans.set_version(Some(version(6)));
-        bans.receive_change(BanVersion { begun: 2, changes: 1 }, &BanChange::Ban(ban(&bans, 7, 5).into()));
+        bans.receive_change(BanVersion { begun: 2, changes: 1 }, &ban(&bans, 7, 5).into());
         assert_eq!((left(&bans, 7), bans.version()), (Some(5), Some(version(6))));
         assert!(is_due(&bans));
     }
@@ -218,7 +272,7 @@ mod tests {
         let key = "0".repeat(31) + "7";
         let text = format!("2000000 1000000 1 1000000 l {{\"key\": \"{key}\", \"reason\": \"\"}}");
         let page = || read_stored(id, &text, 1_500_000, bans.now()).expect("a ban");
-        for (change, expected) in [(BanChange::Lift(id), None), (BanChange::Ban(record.into()), Some(9))] {
+        for (change, expected) in [(BanChange::Lift(id), None), (record.into(), Some(9))] {
             let mark = bans.begin_load();
             bans.receive_change(version(2), &change);
             bans.load(page());

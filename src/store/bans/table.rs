@@ -39,6 +39,8 @@ pub struct Bans {
     /// Bans that a task is checking with Redis.
     checking: Mutex<HashSet<BanId>>,
     pub(super) sync_state: Mutex<BanSyncState>,
+    /// See [`Bans::resend`].
+    pub(super) resending: tokio::sync::RwLock<()>,
     /// Wakes the task that asks Redis for changes.
     pub(super) sync_request: Notify,
     /// A ban was written or removed.
@@ -60,6 +62,7 @@ impl Bans {
             observer: OnceLock::new(),
             checking: Mutex::default(),
             sync_state: Mutex::default(),
+            resending: tokio::sync::RwLock::default(),
             sync_request: Notify::new(),
             changes: Notify::new(),
         }

@@ -18,6 +18,12 @@ pub(in crate::store) enum BanChange {
     Lift(BanId),
 }
 
+impl From<BanRecord> for BanChange {
+    fn from(record: BanRecord) -> Self {
+        Self::Ban(Box::new(record))
+    }
+}
+
 impl BanVersion {
     /// Reads two words; `None`: there are no bans.
     pub(in crate::store) fn read(words: &[String]) -> Option<Self> {

@@ -40,13 +40,17 @@ impl Failover {
         }
     }
 
-    /// Lifts a ban for all gateways, and returns the ban that Redis had.
+    /// Lifts a ban here and for all gateways, and returns the ban that Redis had.
     pub(in crate::store) async fn lift(&self, id: BanId) -> Result<Option<Ban>, StoreError> {
+        let _paused = self.bans().pause_resends().await;
         // A ban that Redis never had is not sent to it any more.
         let is_only_here = self.bans().is_unsent(id) && !self.redis.shared().status().up;
         match self.redis.lift_ban(self.bans(), id).await {
             Ok(lifted) => Ok(lifted),
-            Err(_) if is_only_here => Ok(None),
+            Err(_) if is_only_here => {
+                self.bans().lift(id);
+                Ok(None)
+            }
             Err(_) => Err(StoreError::Outage),
         }
     }

@@ -20,6 +20,7 @@ use crate::store::bans::Bans;
 use crate::store::bans::ban::BanRecord;
 use crate::store::bans::text;
 use crate::store::bans::text::BanUpdate;
+use crate::store::bans::version::BanChange;
 use crate::store::bans::version::BanVersion;
 use crate::store::redis::scripts;
 use crate::store::redis::scripts::bans::BanCall;
@@ -66,7 +67,7 @@ impl RedisStore {
         let mut record = update.record(subject.id(), bans.now())?;
         // This gateway knows more about the key than it sent.
         record.ban.subject = subject.clone();
-        bans.receive_answer(update.version, &record, begins);
+        bans.receive_answer(update.version, &record.clone().into(), begins);
         Some((record, begins))
     }
 
@@ -78,18 +79,25 @@ impl RedisStore {
             call(&self.core.shared, &channel).ban_by_operator(record.ban.id, &blob, record.length.as_micros());
         let answer = ask(&self.core.shared, &self.core.links, invocation).await.ok().and_then(read_answer);
         let Some((_, update)) = answer else { return false };
-        bans.receive_answer(update.version, record, true);
+        bans.receive_answer(update.version, &record.clone().into(), true);
         bans.mark_sent(record.ban.id);
         true
     }
 
-    /// Lifts a ban for all gateways and returns it. `Err`: it is not known whether Redis has lifted it.
+    /// Lifts a ban for all gateways and returns it. `Err`: it is not known whether Redis has lifted it. The caller holds
+    /// [`Bans::pause_resends`].
     pub(in crate::store) async fn lift_ban(&self, bans: &Bans, id: BanId) -> Result<Option<Ban>, Failure> {
         let channel = self.core.shared.channel();
         let invocation = call(&self.core.shared, &channel).lift(id);
         let answer = ask(&self.core.shared, &self.core.links, invocation).await?;
         let words = words(answer);
-        let [_, now, text, ..] = words.as_slice() else { return Ok(None) };
+        let [was_there, begun, changes, now, text] = words.as_slice() else { return Err(Failure::Refused) };
+        let version = BanVersion::read(&[begun.clone(), changes.clone()]);
+        let Some(version) = version.filter(|_| was_there == "1") else {
+            bans.receive_absence(version, id);
+            return Ok(None);
+        };
+        bans.receive_answer(version, &BanChange::Lift(id), true);
         let lifted = now.parse().ok().and_then(|now| text::read_stored(id, text, now, bans.now()));
         Ok(lifted.map(|record| record.ban))
     }
@@ -206,6 +214,7 @@ async fn sync(shared: &SharedRedis, links: &Links, bans: &Bans) -> Result<Durati
     }
     let unsent = bans.unsent();
     for record in unsent.iter().take(MOST_SENT) {
+        let _resending = bans.resend().await;
         // It was lifted meanwhile, or sent.
         if !bans.is_unsent(record.ban.id) {
             continue;
@@ -220,16 +229,11 @@ async fn sync(shared: &SharedRedis, links: &Links, bans: &Bans) -> Result<Durati
         };
         let blob = text::blob(&record.ban.subject, &record.ban.reason);
         let answer = ask(shared, links, call.send(record.ban.id, &blob, ban)).await?;
-        // An operator lifted it while it was on its way: that is later than the ban.
-        if !bans.is_unsent(record.ban.id) && bans.find(record.ban.id).is_none() {
-            ask(shared, links, call.lift(record.ban.id)).await?;
-            continue;
-        }
         bans.mark_sent(record.ban.id);
         if let Some((_, update)) = read_answer(answer)
             && let Some(record) = update.record(record.ban.id, bans.now())
         {
-            bans.receive_answer(update.version, &record, true);
+            bans.receive_answer(update.version, &record.into(), true);
         }
     }
     let all_published = unpublished_until.is_none_or(|until| until <= bans.now());

@@ -38,11 +38,13 @@ end
 
 local text = call('HGET', KEYS[1], id)
 if verb == 'lift' then
-    if not text then return {'0'} end
-    change('unban')
-    remove(2, id)
-    remove(3, id)
-    return {'1', whole(now), text}
+    if text then
+        change('unban')
+        remove(2, id)
+        remove(3, id)
+    end
+    local begun, changes = version()
+    return {text and '1' or '0', begun or '', changes or '0', whole(now), text or ''}
 end
 
 local ends, length, step, since, hand, blob = 0, 0, 0, 0, 'l', ''
