@@ -19,7 +19,7 @@ pub(super) const KEYS: usize = 12;
 pub(super) const CONNECTIONS: usize = 8;
 
 /// Between two rounds: the load is to be steady, not the most that the machine can do.
-const PAUSE: Duration = Duration::from_millis(15);
+const PAUSE: Duration = Duration::from_millis(30);
 
 /// One request and what came of it.
 #[derive(Clone, Copy, Debug)]
