@@ -121,7 +121,9 @@ async fn tell(state: &AdminState, records: &SharedRecords, occasion: Occasion) -
     }
     fields.extend(untold.iter().flat_map(Untold::fields));
     records.write(fields, &questions).await?;
-    untold.into_iter().for_each(|part| told.note(part));
+    for part in untold {
+        told.note(part);
+    }
     let surplus = told.take_surplus(wall());
     for names in surplus.chunks(MOST_REMOVED) {
         records.remove(names).await?;
