@@ -60,6 +60,7 @@ async fn a_master_that_becomes_a_replica_is_left_for_the_new_one() {
     let sentinels = RedisSentinels::start();
     let reach = Reach::begin(Mode::Sentinel, &urls(&sentinels)).await;
     reach.until_well("a").await;
+    eventually("the replica has it too", || !sentinels.servers[1].cli(&["GET", "gate:a"]).is_empty());
     assert_eq!(ask(&urls(&sentinels)[0], &["SENTINEL", "FAILOVER", "sessions"]).trim(), "OK");
     let is_master = |server: &RedisServer| server.cli(&["ROLE"]).starts_with("master");
     eventually("the replica is the master", || is_master(&sentinels.servers[1]));

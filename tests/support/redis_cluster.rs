@@ -95,16 +95,18 @@ impl RedisSentinels {
         let master = RedisServer::with_options(&["--repl-diskless-sync-delay", "0"]);
         let replica = RedisServer::with_options(&["--repl-diskless-sync-delay", "0"]);
         said_ok(&replica, &["REPLICAOF", "127.0.0.1", &master.address().port().to_string()]);
-        eventually("the replica is in step", || {
-            replica.cli(&["INFO", "replication"]).contains("master_link_status:up")
-        });
-        let sentinels: Vec<Sentinel> = (0..3).map(|_| Sentinel::start(master.address())).collect();
-        let know = |sentinel: &Sentinel| {
-            let told = sentinel.cli(&["SENTINEL", "MASTER", "sessions"]);
-            let value = |name: &str| told.lines().skip_while(|line| *line != name).nth(1).map(str::to_owned);
-            value("num-other-sentinels").as_deref() == Some("2") && value("num-slaves").as_deref() == Some("1")
+        // The master sends nothing until the replica has acknowledged what it has, although both call it up to date before.
+        said_ok(&master, &["SET", "of the set-up", "here"]);
+        eventually("the replica is in step", || replica.cli(&["GET", "of the set-up"]) == "here");
+        assert_eq!(master.cli(&["DEL", "of the set-up"]), "1");
+        let watchers: Vec<Watcher> = (0..3).map(|_| Watcher::new()).collect();
+        let sentinels: Vec<Sentinel> = (0..3).map(|own| Sentinel::start(&watchers, own, &master, &replica)).collect();
+        let are_ready = |sentinel: &Sentinel| {
+            let replicas = sentinel.cli(&["SENTINEL", "REPLICAS", "sessions"]);
+            let others = sentinel.cli(&["SENTINEL", "CKQUORUM", "sessions"]);
+            replicas.contains("master-link-status\nok") && others.starts_with("OK 3 usable Sentinels")
         };
-        eventually("the sentinels know each other and the replica", || sentinels.iter().all(know));
+        eventually("the sentinels reach each other and the replica", || sentinels.iter().all(are_ready));
         Self { sentinels, servers: vec![master, replica] }
     }
 
@@ -122,16 +124,36 @@ impl RedisSentinels {
     }
 }
 
+/// How one sentinel is named and reached by the others.
+#[derive(Debug)]
+struct Watcher {
+    id: String,
+    address: SocketAddr,
+}
+
+impl Watcher {
+    fn new() -> Self {
+        Self { id: format!("{:040x}", fastrand::u128(..)), address: unused_address() }
+    }
+}
+
 impl Sentinel {
-    fn start(master: SocketAddr) -> Self {
+    /// Starts one of these watchers. As after a restart, it knows the others and the replica: it would find them too, in
+    /// some seconds, and on a busy machine in many.
+    fn start(watchers: &[Watcher], own: usize, master: &RedisServer, replica: &RedisServer) -> Self {
         let folder = tempfile::tempdir().expect("a folder for the sentinel");
-        let address = unused_address();
+        let Watcher { id, address } = &watchers[own];
         // A sentinel keeps what it learns in its configuration.
-        let config = format!(
-            "bind 127.0.0.1\nport {}\nsentinel monitor sessions 127.0.0.1 {} 2\nsentinel down-after-milliseconds sessions {DEAD_AFTER}\nsentinel failover-timeout sessions 5000\n",
+        let mut config = format!(
+            "bind 127.0.0.1\nport {}\nsentinel myid {id}\nsentinel monitor sessions 127.0.0.1 {} 2\nsentinel down-after-milliseconds sessions {DEAD_AFTER}\nsentinel failover-timeout sessions 5000\nsentinel known-replica sessions 127.0.0.1 {}\n",
             address.port(),
-            master.port()
+            master.address().port(),
+            replica.address().port()
         );
+        for other in watchers.iter().filter(|other| other.id != *id) {
+            let known = format!("sentinel known-sentinel sessions 127.0.0.1 {} {}\n", other.address.port(), other.id);
+            config.push_str(&known);
+        }
         fs::write(folder.path().join("sentinel.conf"), config).expect("a file in the folder");
         let child = Command::new("redis-sentinel")
             .arg("sentinel.conf")
@@ -141,7 +163,7 @@ impl Sentinel {
             .stderr(Stdio::null())
             .spawn()
             .expect("redis-sentinel is installed: ./tests/run installs it");
-        Self { child, address, _folder: folder }
+        Self { child, address: *address, _folder: folder }
     }
 
     fn cli(&self, command: &[&str]) -> String {
