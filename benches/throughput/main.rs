@@ -4,7 +4,7 @@
 //!
 //! | option | what it does |
 //! | --- | --- |
-//! | `--only NAME` | measures one column (`nginx`, `haproxy`, `portcullis`) or one table (`redis`, `cores`, `outcome`, `fronts`) |
+//! | `--only NAME` | measures one column (`nginx`, `haproxy`, `portcullis`) or one table (`redis`, `cores`, `outcome`, `fronts`, `pages`) |
 //! | `--job WORD` | measures only the rows with that word |
 //! | `--binary NAME=PATH` | adds another build of portcullis, under that name; may be repeated |
 //! | `--train PATH` | only runs every row for a moment on that build, which counts what it runs: `scripts/build-release` |
@@ -33,6 +33,7 @@ mod load;
 mod measure;
 mod options;
 mod outcome;
+mod pages;
 mod peer;
 mod process;
 mod proxy;
@@ -53,6 +54,7 @@ fn main() {
         // The roles that this program starts itself in.
         ["application", threads] => application::serve(threads.parse().expect("a number")),
         ["load", load] => load::run(Load::read(load)),
+        ["pages", admin] => pages::open(admin.parse().expect("an address")),
         ["idle", load] => idle::hold(Load::read(load)),
         _ => measure_all(&Options::read(&words)),
     }
@@ -81,5 +83,8 @@ fn measure_all(options: &Options) {
     }
     if options.wants("fronts") {
         fronts::run(plan);
+    }
+    if options.wants("pages") {
+        pages::run(plan);
     }
 }

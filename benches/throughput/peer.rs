@@ -54,6 +54,8 @@ pub(crate) struct Peer {
     secure_address: SocketAddr,
     /// Where it answers proxies that ask, if its configuration says so.
     asked_address: SocketAddr,
+    /// Where it has its dashboard, if its configuration says so.
+    pub(crate) admin_address: SocketAddr,
     pub(crate) process: Process,
     folder: TempDir,
 }
@@ -62,13 +64,14 @@ impl Peer {
     /// Returns at once, before it accepts connections.
     pub(crate) fn start(start: Start<'_>) -> Self {
         let Start { proxy, setup, application, cores, words, files, under } = start;
-        let [address, secure_address, asked_address] = [(); 3].map(|()| free_address());
+        let [address, secure_address, asked_address, admin_address] = [(); 4].map(|()| free_address());
         let folder = tempfile::tempdir().expect("a folder for the configuration");
         let path = folder.path().to_string_lossy().into_owned();
         let usual = [
             ("ADDRESS", &*address.to_string()),
             ("SECURE", &secure_address.to_string()),
             ("ASKED", &asked_address.to_string()),
+            ("ADMIN", &admin_address.to_string()),
             ("APPLICATION", application),
             ("FOLDER", &path),
             ("WORKERS", &cores.count().to_string()),
@@ -88,7 +91,8 @@ impl Peer {
         let mut command = cores.command(&program);
         let log = File::create(folder.path().join("output")).expect("a file in the folder");
         command.stdin(Stdio::null()).stdout(log).stderr(Stdio::null());
-        Self { proxy, setup, address, secure_address, asked_address, process: Process::start(command), folder }
+        let process = Process::start(command);
+        Self { proxy, setup, address, secure_address, asked_address, admin_address, process, folder }
     }
 
     /// A load of this proxy.

@@ -40,6 +40,8 @@ pub(crate) enum Setup {
     Outcome,
     /// To decide for itself and for proxies that ask.
     Fronts,
+    /// To refuse or forward while pages of the dashboard are open.
+    Watched,
 }
 
 impl Proxy {
@@ -90,8 +92,9 @@ impl Proxy {
             (Software::Portcullis, Setup::Redis) => (PORTCULLIS, include_str!("peer/redis/portcullis.yaml")),
             (Software::Portcullis, Setup::Outcome) => (PORTCULLIS, include_str!("peer/outcome/portcullis.yaml")),
             (Software::Portcullis, Setup::Fronts) => (include_str!("peer/fronts/portcullis.yaml"), ""),
-            (Software::Nginx, Setup::Outcome | Setup::Fronts)
-            | (Software::Haproxy, Setup::Redis | Setup::Outcome | Setup::Fronts) => {
+            (Software::Portcullis, Setup::Watched) => (include_str!("peer/watched/portcullis.yaml"), ""),
+            (Software::Nginx, Setup::Outcome | Setup::Fronts | Setup::Watched)
+            | (Software::Haproxy, Setup::Redis | Setup::Outcome | Setup::Fronts | Setup::Watched) => {
                 unreachable!("{} is not asked to do this", self.name)
             }
         };

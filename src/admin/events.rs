@@ -39,8 +39,9 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Live events
 ///
 /// Server-sent events from now on: denials, delays, tarpits, challenges, bans, unbans, reloads. Each has an `id`, an `event`
-/// and one line of JSON as its `data`. A comment every 15 seconds keeps the connection open. A reader that is too slow
-/// loses events, and gets the event `lost` with their number. The stream ends when the gateway stops or its token changes.
+/// and one line of JSON as its `data`. A comment every 15 seconds keeps the connection open. It has at most 500 denials
+/// and delays a second. What it leaves out, and what a reader that is too slow loses, is told by the event `lost` with a
+/// number. The stream ends when the gateway stops or its token changes.
 /// What was before is at `/api/v1/events/recent`.
 #[utoipa::path(
     get,
@@ -160,7 +161,7 @@ type Next = Pin<Box<dyn Future<Output = Option<(Bytes, Subscription)>> + Send>>;
 async fn next(mut subscription: Subscription) -> Option<(Bytes, Subscription)> {
     let chunk = match timeout(HEARTBEAT, subscription.next()).await {
         Err(_) => Bytes::from_static(b": still here\n\n"),
-        Ok(Some(item)) => Bytes::from(sse(&item)),
+        Ok(Some(items)) => Bytes::from(items.iter().map(sse).collect::<String>()),
         Ok(None) => return None,
     };
     Some((chunk, subscription))
@@ -169,8 +170,8 @@ async fn next(mut subscription: Subscription) -> Option<(Bytes, Subscription)> {
 /// One server-sent event. JSON has no line ends, so it is one line of data.
 fn sse(item: &StreamItem) -> String {
     match item {
-        StreamItem::Event(number, event) => {
-            format!("id: {number}\nevent: {}\ndata: {}\n\n", event.kind.as_str(), event.to_json())
+        StreamItem::Event(event) => {
+            format!("id: {}\nevent: {}\ndata: {}\n\n", event.number, event.kind.as_str(), event.json)
         }
         StreamItem::Lost(lost) => format!("event: lost\ndata: {{\"event\":\"lost\",\"lost\":{lost}}}\n\n"),
     }
@@ -203,11 +204,13 @@ impl http_body::Body for EventBody {
 mod tests {
     use super::*;
     use crate::record::event::EventKind;
+    use crate::record::event_stream::StreamEvent;
 
     #[test]
     fn each_event_is_numbered_named_and_one_line_of_data() {
         let event = Event { reason: Some("two\nlines".into()), ..Event::new(EventKind::Reload) };
-        let text = sse(&StreamItem::Event(7, Arc::new(event)));
+        let event = StreamEvent { number: 7, kind: event.kind, json: event.to_json() };
+        let text = sse(&StreamItem::Event(Arc::new(event)));
         assert!(text.starts_with("id: 7\nevent: reload\ndata: {\"time\":"), "{text}");
         assert!(text.ends_with("\"reason\":\"two\\nlines\"}\n\n"), "{text}");
         assert_eq!(text.lines().count(), 4);

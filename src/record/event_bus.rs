@@ -21,6 +21,7 @@ use super::event_stream::EventStream;
 use super::notify::NotifySettings;
 use super::notify::WebhookChannels;
 use super::past_events::PastEvents;
+use crate::clock::Clock;
 
 /// Lives as long as the process. A reload replaces the audit trail and the webhook channels.
 #[derive(Debug)]
@@ -39,7 +40,7 @@ impl EventBus {
         Self {
             trail: ArcSwap::from_pointee(AuditTrail::default()),
             has_trail: AtomicBool::new(false),
-            stream: EventStream::new(),
+            stream: EventStream::new(Clock::system()),
             past: PastEvents::default(),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
@@ -86,9 +87,14 @@ impl EventBus {
         &self.past
     }
 
-    /// Whether an event would reach the audit trail or a subscriber of the stream.
+    /// Whether an event may reach the audit trail or a subscriber of the stream.
     pub(super) fn has_consumers(&self) -> bool {
-        self.stream.has_subscribers() || self.has_trail.load(Ordering::Acquire)
+        self.stream.has_subscribers() || self.has_trail()
+    }
+
+    /// Whether an event reaches the audit trail.
+    pub(super) fn has_trail(&self) -> bool {
+        self.has_trail.load(Ordering::Acquire)
     }
 
     /// Hands an event to the audit trail and the stream. The recorder notifies the webhooks. Does not wait.
@@ -96,6 +102,15 @@ impl EventBus {
         self.trail.load().append(event);
         self.stream.publish(event);
         self.past.keep(event);
+    }
+
+    /// The same for the event of a request, of which the stream takes a bounded number in a second: `is_streamed` says
+    /// whether it takes this one.
+    pub(super) fn publish_request(&self, event: &Arc<Event>, is_streamed: bool) {
+        self.trail.load().append(event);
+        if is_streamed {
+            self.stream.publish(event);
+        }
     }
 
     /// Keeps an event that another gateway publishes, for those who ask later. Of its lifts the audit trail has to know.

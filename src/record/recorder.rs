@@ -217,10 +217,14 @@ impl Recorder {
 
     /// Publishes the event of a denied or delayed request, and notifies the channels of its limit.
     fn report(&self, request: &RequestRecord<'_>) {
-        let limit = request.applied_limit.map(|applied| applied.limit);
-        let Some(kind) = event_kind(request.decision).filter(|_| self.has_consumers_for(limit)) else { return };
+        let Some(kind) = event_kind(request.decision) else { return };
+        let has_channels = request.applied_limit.is_some_and(|applied| !self.channels_of(applied.limit).is_empty());
+        let is_streamed = self.event_bus.stream().takes_request();
+        if !is_streamed && !has_channels && !self.event_bus.has_trail() {
+            return;
+        }
         let event = Arc::new(self.event(kind, request));
-        self.event_bus.publish(&event);
+        self.event_bus.publish_request(&event, is_streamed);
         let Some(AppliedLimit { limit, key, is_ban, is_suspect, .. }) = request.applied_limit else { return };
         if self.channels_of(*limit).is_empty() || *is_suspect {
             return;

@@ -22,7 +22,8 @@ Examples:
   portcullis events --format json | jq 'select(.event == \"ban\")'
 
 One line for each denial, delay, ban, unban and reload from now on, until the gateway ends or Ctrl-C.
-Keys are masked. A reader that is too slow gets a line with the number of lost events.
+Keys are masked. Of more than 500 denials and delays in a second, and for a reader that is too slow, a line says how many
+are not shown: `portcullis top` counts all of them.
 With --since: what limits denied or held in that time, one line for each limit and key, and bans, unbans and reloads, those
 that are alike in one line; the latest last.
 
@@ -86,7 +87,7 @@ impl EventParser {
 fn event_line(event: &Value) -> String {
     let text = |name: &str| event[name].as_str();
     if let Some(lost) = event["lost"].as_u64() {
-        return format!("{lost} events were lost: they came faster than they were read");
+        return format!("{lost} more events are not shown: they came too fast");
     }
     let key = event["key"].as_object().map(|key| {
         let parts: Vec<_> =
@@ -141,10 +142,7 @@ mod tests {
             "2026-11-21T12:00:00.000Z  ban        login  param.username=a***  client 198.51.100.7  \
              until 2026-11-21T12:15:00.000Z  (a[31mb)"
         );
-        assert_eq!(
-            event_line(&json!({"event": "lost", "lost": 7})),
-            "7 events were lost: they came faster than they were read"
-        );
+        assert_eq!(event_line(&json!({"event": "lost", "lost": 7})), "7 more events are not shown: they came too fast");
     }
 
     proptest! {
