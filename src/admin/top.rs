@@ -46,7 +46,7 @@ pub(super) struct BusyKeyResponse {
 ///
 /// The busiest keys of a limit, or without `limit` the busiest clients: addresses cut to `client_ip.ipv4_prefix` or
 /// `ipv6_prefix`, as the configuration was when they asked. `denied` counts every request that was denied, and
-/// under a limit also those that it held. `requests` of a very busy core are estimated from one of eight. The header
+/// under a limit also those that it held. The header
 /// `X-Portcullis-Missing` names the gateways that did not answer within 300 ms: what they counted last is not in it.
 #[utoipa::path(
     get,

@@ -18,18 +18,15 @@ use crate::decision::MetLimit;
 use crate::decision::Pass;
 use crate::decision::ShownPlan;
 use crate::gateway::snapshot::Snapshot;
-use crate::key::Hashers;
 use crate::key::KeyHash;
 use crate::key::OperatorKey;
-use crate::record::heavy_keys::pass_weight;
 use crate::record::kept_requests::DecisionFacts;
 use crate::record::kept_requests::KeptCause;
 use crate::record::kept_requests::KeptLimit;
 use crate::record::kept_requests::KeptRequest;
 use crate::store::AnyStore;
 
-/// Counts the keys and the client of a request that passes, or a part of such requests while there are very many. `None`
-/// unless a limit holds the request.
+/// Counts the keys and the client of a request that passes. `None` unless a limit holds the request.
 pub(in crate::gateway) fn of_pass(
     pass: &mut Pass,
     live: &Snapshot,
@@ -40,7 +37,7 @@ pub(in crate::gateway) fn of_pass(
     if let Some((limit, span)) = pass.delay {
         let now = clock::wall();
         if let Some((client, network)) = client(live, plan) {
-            live.recorder.clients().count_passed(client, 1, now, || Arc::new(OperatorKey::of_client(network)));
+            live.recorder.clients().count_passed(client, now, || Arc::new(OperatorKey::of_client(network)));
         }
         let mut kept = live.recorder.begin_story(DecisionFacts {
             came: before(now, timing.age),
@@ -49,13 +46,10 @@ pub(in crate::gateway) fn of_pass(
             cause: KeptCause::Rule,
             limit: Some(limit),
         });
-        add_limits(&mut kept, &mut pass.met, live, plan, &store.hashers());
+        add_limits(&mut kept, &mut pass.met, live, plan, store);
         return Some(kept);
     }
-    let weight = pass_weight(timing.decided);
-    if weight > 0 {
-        count_passed(weight, live, plan, store);
-    }
+    count_passed(live, plan, store);
     None
 }
 
@@ -93,17 +87,17 @@ pub(in crate::gateway) fn of_denial(
         },
         limit: denial.limit,
     });
-    add_limits(&mut kept, &mut denial.met, live, plan, &store.hashers());
+    add_limits(&mut kept, &mut denial.met, live, plan, store);
     kept
 }
 
 /// Adds what each limit made of the request, and counts it under the key of each.
-fn add_limits(kept: &mut KeptRequest, met: &mut [MetLimit], live: &Snapshot, plan: &impl ShownPlan, hashers: &Hashers) {
+fn add_limits(kept: &mut KeptRequest, met: &mut [MetLimit], live: &Snapshot, plan: &impl ShownPlan, store: &AnyStore) {
     let (now, shadow) = (kept.facts.decided, |limit| live.policy.limit(limit).shadow);
     for &mut MetLimit { limit, key, applied, ref mut standings } in met {
         let key = key.map(|hash| {
             // A key that was counted before has its readable form: the requests of a flood do not make it each.
-            let key = || Arc::new(plan.operator_key(hashers, limit, hash).unwrap_or_default());
+            let key = || Arc::new(plan.operator_key(&store.hashers(), limit, hash).unwrap_or_default());
             let keys = live.recorder.keys_of(limit);
             if applied.is_some() && !shadow(limit) {
                 keys.count_denied(hash, now, key)
@@ -115,14 +109,14 @@ fn add_limits(kept: &mut KeptRequest, met: &mut [MetLimit], live: &Snapshot, pla
     }
 }
 
-fn count_passed(weight: u64, live: &Snapshot, plan: &impl ShownPlan, store: &AnyStore) {
+fn count_passed(live: &Snapshot, plan: &impl ShownPlan, store: &AnyStore) {
     let now = clock::wall();
     if let Some((client, network)) = client(live, plan) {
-        live.recorder.clients().count_passed(client, weight, now, || Arc::new(OperatorKey::of_client(network)));
+        live.recorder.clients().count_passed(client, now, || Arc::new(OperatorKey::of_client(network)));
     }
     for (limit, hash) in plan.counted_keys() {
         let key = || Arc::new(plan.operator_key(&store.hashers(), limit, hash).unwrap_or_default());
-        live.recorder.keys_of(limit).count_passed(hash, weight, now, key);
+        live.recorder.keys_of(limit).count_passed(hash, now, key);
     }
 }
 

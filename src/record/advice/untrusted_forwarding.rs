@@ -12,15 +12,8 @@ use crate::record::heavy_keys::space_saving::SpaceSaving;
 pub struct UntrustedForwarding {
     requests: Counter,
     /// Some of the requests since the last look, by peer.
-    peers: Mutex<SpaceSaving<IpAddr, Samples, 1>>,
-}
-
-/// Requests of one peer.
-#[derive(Debug)]
-struct Samples {
-    /// The header that the first of them had.
-    header: String,
-    count: u64,
+    /// The value is the header that its first request had.
+    peers: Mutex<SpaceSaving<IpAddr, Box<str>, 1>>,
 }
 
 /// A peer that names clients, and is no trusted proxy.
@@ -45,7 +38,7 @@ impl UntrustedForwarding {
         if self.requests.inc().is_multiple_of(SAMPLED)
             && let Some(mut peers) = self.peers.try_lock()
         {
-            peers.add(peer, [1], || Samples { header: header.to_owned(), count: 0 }).count += 1;
+            peers.add(peer, [1], || header.into(), |_| ());
         }
     }
 
@@ -57,12 +50,12 @@ impl UntrustedForwarding {
     /// The peers since the last look.
     pub fn take_peers(&self) -> Vec<UntrustedPeer> {
         let taken = std::mem::replace(&mut *self.peers.lock(), SpaceSaving::new(MAX_PEERS));
-        let entries = taken.entries().iter().map(|entry| UntrustedPeer {
-            address: entry.key,
-            header: entry.value.header.clone(),
-            samples: entry.value.count,
+        let peers = taken.entries().map(|(&address, entry)| UntrustedPeer {
+            address,
+            header: entry.value.to_string(),
+            samples: entry.counts[0],
         });
-        entries.collect()
+        peers.collect()
     }
 }
 

@@ -36,16 +36,6 @@ impl Order {
 }
 
 impl KeyCounts {
-    pub(super) fn new(key: Arc<OperatorKey>, now: Timestamp) -> Self {
-        Self { key, requests: 0, denied: 0, first: now, last: now }
-    }
-
-    pub(super) fn add(&mut self, requests: u64, denied: u64, now: Timestamp) {
-        self.requests += requests;
-        self.denied += denied;
-        self.last = self.last.max(now);
-    }
-
     /// Adds what was counted elsewhere, or at another time.
     pub fn merge(&mut self, other: &Self) {
         self.requests += other.requests;

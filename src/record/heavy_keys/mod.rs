@@ -1,12 +1,10 @@
 //! Who asks most: the heaviest keys of each limit, and the heaviest clients, over the last minutes and hours.
 //!
 //! Each core counts into tables of its own, a minute at a time; once a second the process looks whether a minute is over and
-//! puts what the cores counted together. Every denial is counted. Requests that pass are all counted up to
-//! 1,000 a second on each core, and one of eight, for eight, beyond.
+//! puts what the cores counted together.
 
 mod key_counts;
 mod minute;
-mod sampling;
 pub mod space_saving;
 mod table;
 mod tables;
@@ -16,6 +14,5 @@ pub use self::key_counts::KeyCounts;
 pub use self::key_counts::Order;
 pub use self::minute::KeyRecord;
 pub use self::minute::MinuteRecord;
-pub use self::sampling::pass_weight;
 pub use self::table::KeyTable;
 pub use self::tables::KeyTables;
