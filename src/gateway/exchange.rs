@@ -10,6 +10,7 @@ use http::StatusCode;
 use super::admit::progress::BodyProgress;
 use super::admit::request_id::RequestId;
 use super::call_fault::CallFault;
+use super::call_fault::Fault;
 use super::decide::record::DecisionRecord;
 use super::facts::Facts;
 use super::forward::device;
@@ -186,8 +187,9 @@ impl Exchange {
         self.error = Some(error.into());
     }
 
-    /// The call that describes the request may break off, which ends the request.
+    /// The call that describes the request may break off, which ends the request. The request then records the call.
     pub fn set_call_fault(&mut self, fault: CallFault) {
+        fault.claim_record();
         self.call_fault = Some(fault);
     }
 
@@ -251,6 +253,10 @@ impl Drop for Exchange {
         let (path, query) = facts.head.target();
         let ban = decision.ban.map(|ban| ban.to_string());
         let now = self.worker.clock.now();
+        let fault = self.call_fault.as_ref().and_then(CallFault::get);
+        // What was decided before stays as it is.
+        let fault_status =
+            fault.and_then(|fault: &Fault| fault.status).filter(|_| decision.label == DecisionLabel::Error);
         let record = RequestRecord {
             request_id: facts.request_id.as_str(),
             identity: facts.identity,
@@ -269,7 +275,7 @@ impl Drop for Exchange {
             ban: ban.as_deref(),
             limits: &decision.report.limits,
             retry_after: decision.retry_after,
-            status: self.status,
+            status: self.status.or(fault_status),
             outcome: self.meaning,
             upstream: self.forwarding.as_ref().map(|forwarding| UpstreamRecord {
                 id: forwarding.upstream,
@@ -277,7 +283,7 @@ impl Drop for Exchange {
                 failure: forwarding.failure,
                 previous_attempts: &forwarding.previous_attempts,
             }),
-            error: self.error.as_deref().or_else(|| self.call_fault.as_ref()?.get()),
+            error: self.error.as_deref().or_else(|| fault.map(|fault| &*fault.words)),
             duration: now.since(facts.started),
             decision_duration: decision.took,
             bytes_in: self.body.as_ref().map_or(0, BodyProgress::bytes),

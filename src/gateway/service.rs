@@ -89,11 +89,25 @@ impl Gateway {
         refused: &RefusedHead,
         reason: &str,
     ) -> Refusal {
-        let request_id = RequestId::random();
-        exchange::record_malformed_head(live, request_id, identity, scheme, refused, reason);
+        let request_id = self.record_undescribed(live, identity, scheme, refused, reason);
         let mut fields = Fields::default();
         fields.append(KnownName::X_REQUEST_ID, request_id.as_bytes());
         Refusal { fields, body: Bytes::new() }
+    }
+
+    /// Records a request that a proxy does not describe wholly, under the id that it returns. `reason` is a sentence for the
+    /// log.
+    pub fn record_undescribed(
+        &self,
+        live: &Snapshot,
+        identity: Identity,
+        scheme: &'static str,
+        refused: &RefusedHead,
+        reason: &str,
+    ) -> RequestId {
+        let request_id = RequestId::random();
+        exchange::record_malformed_head(live, request_id, identity, scheme, refused, reason);
+        request_id
     }
 
     /// The configuration in force. A request uses it to its end.

@@ -12,7 +12,4 @@ pub enum IncomingBodyError {
     Incomplete(#[from] IncompleteBody),
     #[error("{0}")]
     Stream(#[from] h2::Error),
-    /// Of a request that a proxy describes without its body.
-    #[error("the body is not shown")]
-    Withheld,
 }

@@ -25,6 +25,7 @@ use crate::call::Connection;
 use crate::call::framed;
 use crate::support::Gateway;
 use crate::support::Stopwatch;
+use crate::support::eventually;
 
 const CHECK: &str = "/envoy.service.auth.v3.Authorization/Check";
 const PROCESS: &str = "/envoy.service.ext_proc.v3.ExternalProcessor/Process";
@@ -139,6 +140,7 @@ fn an_answer_without_a_request_goes_on_only_if_envoy_made_it_and_brings_no_reque
     let request_body = body(processing_request::Request::RequestBody(HttpBody::default()));
     let response_body = body(processing_request::Request::ResponseBody(HttpBody::default()));
     let of_application = response_headers(Some("via_upstream"));
+    let mut refused = 0;
     for (messages, answered, expected) in [
         (vec![&own], 1, 0),
         (vec![&own, &response_body, &response_body], 3, 0),
@@ -150,6 +152,7 @@ fn an_answer_without_a_request_goes_on_only_if_envoy_made_it_and_brings_no_reque
         (vec![&response_body], 0, INVALID_ARGUMENT),
     ] {
         let ended = connection.call(PROCESS, &messages.into_iter().flatten().copied().collect::<Vec<u8>>());
+        refused += usize::from(expected == INVALID_ARGUMENT);
         let mut replies = Vec::new();
         let mut left = &ended.body[..];
         while let Some((prefix, rest)) = left.split_first_chunk::<5>() {
@@ -159,7 +162,10 @@ fn an_answer_without_a_request_goes_on_only_if_envoy_made_it_and_brings_no_reque
         }
         assert_eq!((replies.len(), ended.status), (answered, Some(expected)), "{replies:?}: {}", ended.message);
     }
-    assert_eq!(gateway.stdout(), Vec::<String>::new(), "nothing is recorded");
+    eventually("what is refused is recorded", || gateway.stdout().len() >= refused);
+    let lines = gateway.stdout();
+    assert_eq!(lines.len(), refused, "what goes on is not recorded: {lines:?}");
+    assert!(lines.iter().all(|line| line.contains("\"decision\":\"error\"")), "{lines:?}");
 }
 
 #[test]

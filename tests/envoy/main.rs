@@ -6,6 +6,7 @@ mod common;
 mod descriptors;
 mod health;
 mod hostile;
+mod mistakes;
 mod processing;
 mod rig;
 

@@ -33,13 +33,19 @@ pub(super) fn request(head: &RequestHead, body: CallBody) -> http::Request<CallB
     request
 }
 
-/// Has the service answer the call.
-pub(super) async fn answer<S>(mut service: S, request: http::Request<CallBody>) -> Response<ResponseBody>
+/// Has the service answer the call. `None` as the status: it is in the trailers, because the service has read the message.
+pub(super) async fn answer<S>(
+    mut service: S,
+    request: http::Request<CallBody>,
+) -> (Response<ResponseBody>, Option<Status>)
 where
     S: Service<http::Request<CallBody>, Response = http::Response<Body>, Error = Infallible>,
 {
     match service.call(request).await {
-        Ok(response) => written(response),
+        Ok(response) => {
+            let status = Status::from_header_map(response.headers());
+            (written(response), status)
+        }
         Err(never) => match never {},
     }
 }

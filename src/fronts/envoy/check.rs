@@ -1,5 +1,7 @@
 //! `Authorization/Check`: Envoy's filter `ext_authz` asks whether a request may pass.
 
+use std::pin::pin;
+
 use bytes::Bytes;
 use envoy_types::pb::envoy::config::core::v3::Address;
 use envoy_types::pb::envoy::config::core::v3::SocketAddress;
@@ -21,6 +23,7 @@ use tonic::Status;
 
 use super::call_context::CallContext;
 use super::description;
+use super::description::ATTRIBUTES;
 use super::description::BadDescription;
 use super::description::Description;
 use super::header_values;
@@ -54,19 +57,23 @@ async fn answered(context: &CallContext, request: CheckRequest) -> Result<CheckR
         return Err(BadDescription::Twice("attributes.request.http.raw_body"));
     }
     let ShownBody { start, end } = ShownBody::of(&http, context.live.settings.inspect_body);
-    let mut description = described(http)?;
-    if let Some(source) = source {
-        let address = description::address(&source.address);
-        description.source = Some(address.ok_or(BadDescription::Malformed("attributes.source.address"))?);
+    let mut description = Description::default();
+    if let Err(bad) = describe(&mut description, http, source.as_ref()) {
+        return Err(context.undescribed(&description, bad));
     }
     let (body, writer) = DescribedBody::channel();
     writer.push(start);
     writer.end(end);
     let original = OriginalFields::of(description.fields());
-    let judged = judge(context, description, body.into(), Front::ExtAuthz).await?;
-    if end == DescribedEnd::Withheld && writer.is_wanted() {
-        return Err(BadDescription::Missing("attributes.request.http.raw_body"));
-    }
+    let mut judged = pin!(judge(context, description, &ATTRIBUTES, body.into(), Front::ExtAuthz));
+    let judged = tokio::select! {
+        biased;
+        judged = &mut judged => judged?,
+        // Said before the request ends by it, which is recorded then.
+        () = writer.wanted(), if end == DescribedEnd::Withheld => {
+            return Err(context.undescribed(&Description::default(), BadDescription::Missing("attributes.request.http.raw_body")));
+        }
+    };
     Ok(match judged {
         Ok(passed) => pass(passed, original).await,
         Err(denied) => deny(denied),
@@ -136,8 +143,11 @@ fn fields(http: &HttpRequest) -> impl Iterator<Item = (&str, &[u8])> {
     map.chain(http.header_map.iter().flat_map(|map| &map.headers).map(header_values::name_and_value))
 }
 
-fn described(http: HttpRequest) -> Result<Description, BadDescription> {
-    let mut description = Description::default();
+fn describe(
+    description: &mut Description,
+    http: HttpRequest,
+    source: Option<&SocketAddress>,
+) -> Result<(), BadDescription> {
     let map = http.header_map.as_ref();
     if map.is_some_and(|map| !http.headers.is_empty() || header_values::has_two_values(&map.headers)) {
         return Err(BadDescription::Twice("attributes.request.http.header_map"));
@@ -152,7 +162,11 @@ fn described(http: HttpRequest) -> Result<Description, BadDescription> {
     description.set_path(http.path)?;
     description.set_host(http.host)?;
     description.set_scheme(http.scheme)?;
-    Ok(description)
+    if let Some(source) = source {
+        let address = description::address(&source.address);
+        description.source = Some(address.ok_or(BadDescription::Malformed(ATTRIBUTES.source))?);
+    }
+    Ok(())
 }
 
 async fn pass(mut passed: Passed, original: OriginalFields) -> CheckResponse {

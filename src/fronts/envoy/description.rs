@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use http::HeaderName;
 use http::HeaderValue;
 use http::Method;
+use http::StatusCode;
 use http::Version;
 use http::uri::Authority;
 
@@ -13,6 +14,7 @@ use crate::head::KnownName;
 use crate::head::Name;
 use crate::head::RequestHead;
 use crate::head::Target;
+use crate::listen::RefusedHead;
 
 /// What Envoy says of a request. Pseudo-header fields stand where others do, or in attributes of their own.
 #[derive(Debug, Default)]
@@ -40,6 +42,8 @@ pub(super) enum BadDescription {
     Malformed(&'static str),
     #[error("{0} asks for a mode that is not supported")]
     Unsupported(&'static str),
+    #[error("descriptors[].is_negative_hits: hits are not given back")]
+    NegativeHits,
     #[error(
         "request_headers did not come before the answer, which response.code_details does not call one of Envoy itself"
     )]
@@ -49,13 +53,19 @@ pub(super) enum BadDescription {
 }
 
 /// The method, the target or the host is none: such a request is refused, as if it had arrived.
-#[derive(Debug, Eq, PartialEq)]
+#[derive(Debug)]
 pub(super) struct MalformedHead {
     pub(super) reason: &'static str,
-    /// As they were described, but never longer than a log line should be.
-    pub(super) method: String,
-    pub(super) path: String,
-    pub(super) host: String,
+    pub(super) shown: RefusedHead,
+}
+
+/// What the parts are called that each description has, in the messages that it stands in.
+#[derive(Debug)]
+pub(super) struct PartNames {
+    pub(super) source: &'static str,
+    method: &'static str,
+    path: &'static str,
+    host: &'static str,
 }
 
 impl BadDescription {
@@ -63,6 +73,7 @@ impl BadDescription {
     pub(super) fn part(self) -> &'static str {
         match self {
             Self::Missing(part) | Self::Twice(part) | Self::Malformed(part) | Self::Unsupported(part) => part,
+            Self::NegativeHits => "descriptors[].is_negative_hits",
             Self::Unasked => "request_headers",
             Self::Undecided => "response_headers",
         }
@@ -70,6 +81,11 @@ impl BadDescription {
 }
 
 impl Description {
+    /// Of a call about descriptors, as it is recorded: in the place of the host.
+    pub(super) fn of_domain(domain: String) -> Self {
+        Self { method: Some(Method::POST.to_string()), host: Some(domain), ..Self::default() }
+    }
+
     /// Takes a header field. What the fields say of the body's framing holds between Envoy and its client alone.
     pub(super) fn add(&mut self, name: &str, value: &[u8]) -> Result<(), BadDescription> {
         let text = || String::from_utf8(value.to_vec()).map_err(|_| BadDescription::Malformed("a pseudo-header field"));
@@ -140,17 +156,27 @@ impl Description {
         if self.scheme.as_deref() == Some("https") { "https" } else { "http" }
     }
 
-    /// The head of the request. It has its one target and its one host.
-    pub(super) fn into_head(self) -> Result<Result<RequestHead, MalformedHead>, BadDescription> {
+    /// Whether each part is there that every request has.
+    pub(super) fn check(&self, names: &PartNames) -> Result<(), BadDescription> {
+        let parts = [(&self.method, names.method), (&self.path, names.path), (&self.host, names.host)];
+        match parts.into_iter().find(|(part, _)| part.is_none()) {
+            Some((_, name)) => Err(BadDescription::Missing(name)),
+            None => Ok(()),
+        }
+    }
+
+    /// The parts that are there, but never longer than a log line should be.
+    pub(super) fn shown(&self) -> RefusedHead {
+        let [method, path, host] = [&self.method, &self.path, &self.host].map(|part| part.as_deref());
+        shown(method, path, host)
+    }
+
+    /// The head of the request, whose parts are there. It has its one target and its one host.
+    pub(super) fn into_head(self) -> Result<RequestHead, MalformedHead> {
         let scheme = self.scheme();
         let Self { method, path, host, version, mut fields, .. } = self;
-        let method = method.ok_or(BadDescription::Missing("attributes.request.http.method"))?;
-        let path = path.ok_or(BadDescription::Missing("attributes.request.http.path"))?;
-        let host = host.ok_or(BadDescription::Missing("attributes.request.http.host"))?;
-        let malformed = |reason| {
-            let [method, path, host] = [&method, &path, &host].map(|text| start(text).to_owned());
-            Ok(Err(MalformedHead { reason, method, path, host }))
-        };
+        let [method, path, host] = [method, path, host].map(Option::unwrap_or_default);
+        let malformed = |reason| Err(MalformedHead { reason, shown: shown(Some(&method), Some(&path), Some(&host)) });
         let Ok(parsed_method) = Method::from_bytes(method.as_bytes()) else {
             return malformed("the method is malformed");
         };
@@ -166,8 +192,30 @@ impl Description {
         if !fields.has(KnownName::HOST) {
             fields.append(KnownName::HOST, host.as_bytes());
         }
-        Ok(Ok(RequestHead::new(parsed_method, target, version.unwrap_or(Version::HTTP_11), fields)))
+        Ok(RequestHead::new(parsed_method, target, version.unwrap_or(Version::HTTP_11), fields))
     }
+}
+
+/// In attributes, as `ext_authz` has them.
+pub(super) const ATTRIBUTES: PartNames = PartNames {
+    source: "attributes.source.address",
+    method: "attributes.request.http.method",
+    path: "attributes.request.http.path",
+    host: "attributes.request.http.host",
+};
+
+/// Among the header fields, as `ext_proc` has them.
+pub(super) const PSEUDO_HEADERS: PartNames =
+    PartNames { source: "source.address", method: ":method", path: ":path", host: ":authority" };
+
+fn shown(method: Option<&str>, path: Option<&str>, host: Option<&str>) -> RefusedHead {
+    let [path, host] = [path, host].map(|part| part.map(|text| start(text).to_owned()));
+    let (path, query) = match path.as_deref().and_then(|path| path.split_once('?')) {
+        Some((path, query)) => (Some(path.to_owned()), Some(query.to_owned())),
+        None => (path, None),
+    };
+    let method = method.and_then(|method| Method::from_bytes(start(method).as_bytes()).ok());
+    RefusedHead { status: StatusCode::BAD_REQUEST, method, path, query, host }
 }
 
 /// The start of a text that may have any length, cut at the end of a character.
@@ -218,7 +266,7 @@ mod tests {
     fn a_description_becomes_the_head_of_a_request() {
         let description = described(&LOGIN).expect("it is whole");
         assert_eq!(description.scheme(), "https");
-        let head = description.into_head().expect("it is whole").expect("a head");
+        let head = description.into_head().expect("a head");
         assert_eq!((head.method.as_str(), head.target()), ("POST", ("/login", Some("a=1"))));
         assert_eq!(head.authority(), Some("a.test"));
         assert_eq!(head.fields.get(KnownName::HOST), Some(&b"a.test"[..]));
@@ -227,11 +275,17 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named() {
-        for left_out in [":method", ":path", ":authority"] {
+        for (left_out, attribute) in [
+            (":method", "attributes.request.http.method"),
+            (":path", "attributes.request.http.path"),
+            (":authority", "attributes.request.http.host"),
+        ] {
             let rest: Vec<_> = LOGIN.into_iter().filter(|(name, _)| *name != left_out).collect();
-            let bad = described(&rest).expect("each part is sound").into_head().expect_err(left_out);
-            assert!(matches!(bad, BadDescription::Missing(_)), "{bad}");
+            let description = described(&rest).expect("each part is sound");
+            assert_eq!(description.check(&PSEUDO_HEADERS), Err(BadDescription::Missing(left_out)));
+            assert_eq!(description.check(&ATTRIBUTES), Err(BadDescription::Missing(attribute)));
         }
+        assert_eq!(described(&LOGIN).expect("each part is sound").check(&ATTRIBUTES), Ok(()));
     }
 
     #[test]
@@ -252,12 +306,15 @@ mod tests {
             (":authority", "a b", "the Host header is malformed"),
             (":method", "G ET", "the method is malformed"),
         ] {
-            let part = |known, there: &str| if known == name { value.to_owned() } else { there.to_owned() };
             let fields = LOGIN.map(|(known, there)| (known, if known == name { value } else { there }));
-            let head = described(&fields).expect("each part is there").into_head().expect("nothing is missing");
-            let [method, path, host] = [(":method", "POST"), (":path", "/login?a=1"), (":authority", "a.test")]
-                .map(|(known, there)| part(known, there));
-            assert_eq!(head.err(), Some(MalformedHead { reason, method, path, host }), "{name} {value}");
+            let malformed = described(&fields).expect("each part is there").into_head().expect_err(value);
+            assert_eq!(malformed.reason, reason, "{name} {value}");
+            let RefusedHead { method, path, query, host, .. } = malformed.shown;
+            let part = |known, there| Some(if known == name { value } else { there });
+            assert_eq!(method.is_some(), name != ":method");
+            assert_eq!(host.as_deref(), part(":authority", "a.test"));
+            assert_eq!(path.as_deref(), part(":path", "/login"));
+            assert_eq!(query.is_some(), name != ":path");
         }
     }
 
@@ -266,8 +323,8 @@ mod tests {
         let long = format!("/{}", "é".repeat(100_000));
         let description =
             described(&[(":method", "GET"), (":path", &long), (":authority", "a b")]).expect("it is whole");
-        let malformed = description.into_head().expect("nothing is missing").expect_err("no host");
-        assert_eq!(malformed.path.len(), MAX_LOGGED - 1);
+        let malformed = description.into_head().expect_err("no host");
+        assert_eq!(malformed.shown.path.map(|path| path.len()), Some(MAX_LOGGED - 1));
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Has the gateway judge a request that Envoy describes.
 
 use bytes::Bytes;
-use http::Method;
 use http::StatusCode;
 use http_body_util::BodyExt;
 use http_body_util::Collected;
@@ -10,6 +9,7 @@ use super::call_context::CallContext;
 use super::description::BadDescription;
 use super::description::Description;
 use super::description::MalformedHead;
+use super::description::PartNames;
 use crate::client::Identity;
 use crate::gateway;
 use crate::gateway::Arrival;
@@ -22,7 +22,6 @@ use crate::head::Fields;
 use crate::head::KnownName;
 use crate::listen::InterimSender;
 use crate::listen::Refusal;
-use crate::listen::RefusedHead;
 use crate::listen::Response;
 
 /// The answer that the client gets in place of the application's.
@@ -33,19 +32,24 @@ pub(super) struct Denied {
     pub(super) body: Bytes,
 }
 
-/// Decides about the request. Delays and tarpits have passed by then.
+/// Decides about the request. Delays and tarpits have passed by then. `names` are those of the parts of the description.
 pub(super) async fn judge(
     context: &CallContext,
     description: Description,
+    names: &PartNames,
     body: ClientBody,
     front: Front,
 ) -> Result<Result<Passed, Denied>, BadDescription> {
     let CallContext { gateway, live, connection, .. } = context;
     let asker = connection.peer.ip();
     let identity = live.clients.identify_shown(asker, description.source, description.fields());
-    let identity = identity.ok_or(BadDescription::Missing("the address of the client"))?;
+    let identity = identity.ok_or(BadDescription::Missing(names.source));
+    let identity = match identity.and_then(|identity| description.check(names).map(|()| identity)) {
+        Ok(identity) => identity,
+        Err(bad) => return Err(context.undescribed(&description, bad)),
+    };
     let scheme = description.scheme();
-    let head = match description.into_head()? {
+    let head = match description.into_head() {
         Ok(head) => head,
         Err(malformed) => return Ok(Err(refuse(context, identity, scheme, malformed))),
     };
@@ -61,18 +65,11 @@ pub(super) async fn judge(
 }
 
 fn refuse(context: &CallContext, identity: Identity, scheme: &'static str, malformed: MalformedHead) -> Denied {
-    let MalformedHead { reason, method, path, host } = malformed;
-    let status = StatusCode::BAD_REQUEST;
-    let (path, query) = match path.split_once('?') {
-        Some((path, query)) => (path.to_owned(), Some(query.to_owned())),
-        None => (path, None),
-    };
-    let method = Method::from_bytes(method.as_bytes()).ok();
-    let refused = RefusedHead { status, method, path: Some(path), query, host: Some(host) };
+    let MalformedHead { reason, shown } = malformed;
     let Refusal { mut fields, body } =
-        context.gateway.refuse_described(&context.live, identity, scheme, &refused, reason);
+        context.gateway.refuse_described(&context.live, identity, scheme, &shown, reason);
     fields.append(KnownName::CACHE_CONTROL, b"no-store");
-    Denied { status, fields, body }
+    Denied { status: shown.status, fields, body }
 }
 
 impl Denied {

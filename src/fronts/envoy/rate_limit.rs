@@ -16,6 +16,8 @@ use tonic::Response;
 use tonic::Status;
 
 use super::call_context::CallContext;
+use super::description::BadDescription;
+use super::description::Description;
 use crate::decision::descriptors;
 use crate::decision::descriptors::CurrentLimit;
 use crate::decision::descriptors::DescriptorCall;
@@ -28,9 +30,13 @@ use crate::key::DescriptorEntry;
 #[tonic::async_trait]
 impl RateLimitService for CallContext {
     async fn should_rate_limit(&self, call: Request<RateLimitRequest>) -> Result<Response<RateLimitResponse>, Status> {
-        let decided = self.gateway.decide_descriptors(&self.connection, &described(call.into_inner())?).await;
-        let DescriptorAnswer { is_over, statuses, fields } =
-            decided.map_err(|invalid| Status::invalid_argument(invalid.to_string()))?;
+        let request = call.into_inner();
+        if request.descriptors.iter().any(|descriptor| descriptor.is_negative_hits) {
+            let bad = self.undescribed(&Description::of_domain(request.domain), BadDescription::NegativeHits);
+            return Err(self.bad_description(bad));
+        }
+        let decided = self.gateway.decide_descriptors(&self.connection, &described(request)).await;
+        let DescriptorAnswer { is_over, statuses, fields } = decided.map_err(|invalid| self.invalid_call(&invalid))?;
         Ok(Response::new(RateLimitResponse {
             overall_code: code(is_over),
             statuses: statuses.iter().map(status).collect(),
@@ -40,23 +46,20 @@ impl RateLimitService for CallContext {
     }
 }
 
-fn described(request: RateLimitRequest) -> Result<DescriptorCall, Status> {
-    Ok(DescriptorCall {
+fn described(request: RateLimitRequest) -> DescriptorCall {
+    DescriptorCall {
         domain: request.domain,
-        descriptors: request.descriptors.into_iter().map(priced).collect::<Result<_, _>>()?,
+        descriptors: request.descriptors.into_iter().map(priced).collect(),
         hits: request.hits_addend,
-    })
+    }
 }
 
-fn priced(descriptor: RateLimitDescriptor) -> Result<PricedDescriptor, Status> {
-    if descriptor.is_negative_hits {
-        return Err(Status::invalid_argument("descriptors[].is_negative_hits: hits are not given back"));
-    }
+fn priced(descriptor: RateLimitDescriptor) -> PricedDescriptor {
     let entry = |Entry { key, value }| DescriptorEntry { name: key, value };
-    Ok(PricedDescriptor {
+    PricedDescriptor {
         descriptor: Descriptor { entries: descriptor.entries.into_iter().map(entry).collect() },
         hits: descriptor.hits_addend.map(|hits| hits.value),
-    })
+    }
 }
 
 fn status(status: &descriptors::DescriptorStatus) -> DescriptorStatus {

@@ -63,7 +63,8 @@ pub(in crate::fronts) async fn answer_call(
     };
     let request = call::request(&head, CallBody::new(body, messages, &connection, &live.settings));
     let context = CallContext { gateway, live, connection, complaints, fault: CallFault::default(), admin };
-    match service {
+    let failures = context.clone();
+    let (response, status) = match service {
         authorization_server::SERVICE_NAME => {
             call::answer(AuthorizationServer::new(context).max_decoding_message_size(MAX_MESSAGE), request).await
         }
@@ -74,10 +75,18 @@ pub(in crate::fronts) async fn answer_call(
             call::answer(RateLimitServiceServer::new(context).max_decoding_message_size(MAX_MESSAGE), request).await
         }
         health_server::SERVICE_NAME => {
-            call::answer(HealthServer::new(context).max_decoding_message_size(MAX_MESSAGE), request).await
+            // It asks for no decision.
+            return call::answer(HealthServer::new(context).max_decoding_message_size(MAX_MESSAGE), request).await.0;
         }
-        service => call::refuse(Status::unimplemented(format!("there is no service {}", service.escape_default()))),
+        service => {
+            return call::refuse(Status::unimplemented(format!("there is no service {}", service.escape_default())));
+        }
+    };
+    // Where the call got as far as its method, that has said what is wrong.
+    if let Some(status) = status.filter(|_| !failures.fault.is_set()) {
+        failures.unreadable(&status);
     }
+    response
 }
 
 /// What stands before the method in the path of a call. Other methods of HTTP call nothing.

@@ -16,6 +16,7 @@ use super::shown_stream::ShownStream;
 use crate::fronts::envoy::description;
 use crate::fronts::envoy::description::BadDescription;
 use crate::fronts::envoy::description::Description;
+use crate::fronts::envoy::description::PSEUDO_HEADERS;
 use crate::fronts::envoy::header_values;
 use crate::fronts::envoy::judge::judge;
 use crate::fronts::envoy::request_changes::OriginalFields;
@@ -43,11 +44,14 @@ pub(super) async fn decide(
 ) -> Result<Decided, Status> {
     let context = stream.context.clone();
     let is_open = !headers.end_of_stream;
-    let description = described(headers, attributes).map_err(|bad| context.bad_description(bad))?;
+    let mut description = Description::default();
+    if let Err(bad) = describe(&mut description, headers, attributes) {
+        return Err(context.bad_description(context.undescribed(&description, bad)));
+    }
     let original = OriginalFields::of(description.fields());
     let (body, writer) = DescribedBody::channel();
     let mut parts = RequestParts::new(writer, context.live.settings.inspect_body, is_open, description.is_upgrade());
-    let mut judged = pin!(judge(&context, description, body.into(), Front::ExtProc));
+    let mut judged = pin!(judge(&context, description, &PSEUDO_HEADERS, body.into(), Front::ExtProc));
     let judged = loop {
         tokio::select! {
             biased;
@@ -56,7 +60,7 @@ pub(super) async fn decide(
             message = stream.next(), if parts.has_room() => {
                 let Some(message) = message? else { return Ok(Decided::Over) };
                 if let Some(reason) = reason_of_envoy(&message).map_err(|bad| context.bad_description(bad))? {
-                    context.fault.set(&format_args!("Envoy answered before the decision: {reason}"));
+                    context.fault.set_ended(&format_args!("Envoy answered before the decision: {reason}"));
                     return Ok(Decided::AnsweredByEnvoy(Box::new(message)));
                 }
                 if let Some(part) = message.request {
@@ -87,8 +91,11 @@ fn reason_of_envoy(message: &ProcessingRequest) -> Result<Option<&str>, BadDescr
 }
 
 /// The address of the client is an attribute, where the filter has `request_attributes: [source.address]`.
-fn described(headers: HttpHeaders, attributes: &Attributes) -> Result<Description, BadDescription> {
-    let mut description = Description::default();
+fn describe(
+    description: &mut Description,
+    headers: HttpHeaders,
+    attributes: &Attributes,
+) -> Result<(), BadDescription> {
     let headers = headers.headers.ok_or(BadDescription::Missing("request_headers"))?;
     if header_values::has_two_values(&headers.headers) {
         return Err(BadDescription::Twice("request_headers"));
@@ -96,10 +103,9 @@ fn described(headers: HttpHeaders, attributes: &Attributes) -> Result<Descriptio
     for (name, value) in headers.headers.iter().map(header_values::name_and_value) {
         description.add(name, value)?;
     }
-    if let Some(source) = attributes::text(attributes, SOURCE_ADDRESS)? {
-        description.source = Some(description::address(source).ok_or(BadDescription::Malformed(SOURCE_ADDRESS))?);
+    if let Some(source) = attributes::text(attributes, PSEUDO_HEADERS.source)? {
+        let address = description::address(source);
+        description.source = Some(address.ok_or(BadDescription::Malformed(PSEUDO_HEADERS.source))?);
     }
-    Ok(description)
+    Ok(())
 }
-
-const SOURCE_ADDRESS: &str = "source.address";

@@ -2,7 +2,6 @@
 
 use envoy_types::pb::envoy::service::ext_proc::v3::ProcessingRequest;
 use envoy_types::pb::envoy::service::ext_proc::v3::processing_request::Request as Part;
-use tonic::Code;
 use tonic::Status;
 use tonic::Streaming;
 
@@ -25,11 +24,8 @@ impl ShownStream {
     /// The next message; `None` after the last. Where the future is dropped, no byte is lost.
     pub(super) async fn next(&mut self) -> Result<Option<ProcessingRequest>, Status> {
         let message = self.messages.message().await.map_err(call::unreadable);
-        // A call that breaks off says nothing: its client may have left.
-        if let Err(status) = &message
-            && status.code() != Code::Unavailable
-        {
-            self.context.fault.set(&status.message());
+        if let Err(status) = &message {
+            self.context.unreadable(status);
         }
         message
     }
