@@ -36,7 +36,7 @@ pub(super) fn observe(live: &Snapshot, sinks: &Sinks, now: Timestamp) -> Observe
         untrusted_forwarding: metrics.untrusted_forwarding().requests(),
         untrusted_peers: metrics.untrusted_forwarding().take_peers(),
         busiest_client: busiest_client(sinks, &live.clients, now),
-        limits: limits.map(|(id, limit)| observed_limit(policy, id, limit, &totals, metrics)).collect(),
+        limits: limits.map(|(id, limit)| observed_limit(live, id, limit, &totals, metrics)).collect(),
         routes: routes.map(|route| observed_route(&route.name, metrics)).collect(),
         unseen: all_routes
             .chain([(None, None)])
@@ -46,18 +46,26 @@ pub(super) fn observe(live: &Snapshot, sinks: &Sinks, now: Timestamp) -> Observe
     }
 }
 
-fn observed_limit(policy: &Policy, id: LimitId, limit: &Limit, totals: &Totals, metrics: &Metrics) -> ObservedLimit {
+fn observed_limit(live: &Snapshot, id: LimitId, limit: &Limit, totals: &Totals, metrics: &Metrics) -> ObservedLimit {
+    let policy = &live.policy;
     let stands_everywhere = policy.everywhere.contains(&id);
     let has_it = |route: &&Route| !stands_everywhere && route.limits.contains(&id);
     let routes: Vec<_> = policy.routes.all().iter().filter(has_it).collect();
+    let mut others = routes.iter().flat_map(|route| &route.limits).map(|&other| policy.limit(other));
+    let is_replaced = others.any(|other| other.descriptors.replaces.contains(&limit.name));
     ObservedLimit {
         name: limit.name.to_string(),
         key: limit.key.parts.iter().map(|part| name_of(&part.selector)).collect(),
         login_field: login_field(limit),
         missing: limit.missing,
-        spares_some: limit.unless_known || !limit.unless.is_empty(),
+        spares_some: limit.unless_known
+            || !limit.unless.is_empty()
+            || !limit.descriptors.except.is_empty()
+            || is_replaced,
         routes: routes.iter().map(|route| route.name.to_string()).collect(),
-        waits_for_rare_requests: !routes.is_empty() && routes.iter().all(|route| waits_for_rare_requests(route)),
+        domain: routes.iter().find_map(|route| route.domain.as_deref()).map(str::to_owned),
+        waits_for_rare_requests: is_left_out(live, id, limit)
+            || !routes.is_empty() && routes.iter().all(|route| waits_for_rare_requests(route, limit)),
         passed: if stands_everywhere {
             totals.passed
         } else {
@@ -68,10 +76,21 @@ fn observed_limit(policy: &Policy, id: LimitId, limit: &Limit, totals: &Totals, 
     }
 }
 
-/// Whether a route is only for requests with something that an ordinary one may lack, or for descriptors, which its limits
-/// choose from.
-fn waits_for_rare_requests(Route { condition, domain, .. }: &Route) -> bool {
-    domain.is_some()
+/// Whether a limit on concurrent requests counts none that a proxy asks about, which other advice says.
+fn is_left_out(live: &Snapshot, id: LimitId, limit: &Limit) -> bool {
+    let stands_everywhere = live.policy.everywhere.contains(&id);
+    let all = (0..).map(RouteId).map(Some).zip(live.policy.routes.all());
+    let has_it = all.filter(|(_, route)| stands_everywhere || route.limits.contains(&id)).map(|(route, _)| route);
+    let unrouted = stands_everywhere.then_some(None);
+    let is_unseen = |route| live.recorder.is_unseen(route);
+    matches!(limit.rule, Rule::Concurrent(_)) && has_it.chain(unrouted).any(is_unseen)
+}
+
+/// Whether a limit is only for requests with something that an ordinary one may lack: its route waits for them, or it chooses
+/// among descriptors by their values. In a domain no limit on concurrent requests counts anything.
+fn waits_for_rare_requests(Route { condition, domain, .. }: &Route, limit: &Limit) -> bool {
+    !limit.descriptors.values.is_empty()
+        || domain.is_some() && matches!(limit.rule, Rule::Concurrent(_))
         || !condition.headers.is_empty()
         || !condition.queries.is_empty()
         || !condition.cookies.is_empty()

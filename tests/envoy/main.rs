@@ -1,5 +1,6 @@
 //! The real Envoy, which asks the real gateway, with the ready files of `config/with`; and hostile callers.
 
+mod advice;
 mod authorization;
 mod call;
 mod common;

@@ -117,6 +117,9 @@ impl Finding {
         let ObservedLimit { name, routes, .. } = limit;
         let on = if routes.is_empty() { String::new() } else { format!(" (on {})", routes.join(", ")) };
         let seen = format!("{name}{on} has counted nothing while {passed} requests passed");
+        if let Some(domain) = &limit.domain {
+            return Self::domain_never_counted(limit, domain, &seen, on_routes);
+        }
         if on_routes > 0 && limit.missing == Missing::Skip {
             let key = limit.login_field.as_deref().and_then(|field| renamed(limit, field));
             let key = key.map(|key| format!("the name that requests have for it, `{key}`, or ")).unwrap_or_default();
@@ -134,6 +137,32 @@ impl Finding {
             help: format!(
                 "write the method and the path that such a request has in {of}, `match: POST /PATH`, before any route \
                  that matches it too; `portcullis explain -X POST URL` says which route it takes now"
+            ),
+        }
+    }
+
+    /// No descriptor met the limit, in so many `calls` of its domain.
+    fn domain_never_counted(limit: &ObservedLimit, domain: &str, seen: &str, calls: u64) -> Self {
+        let ObservedLimit { name, key, routes, .. } = limit;
+        if calls == 0 {
+            return Self {
+                message: format!("{seen}: no proxy asks about {domain}"),
+                help: format!(
+                    "write the domain that the proxy asks with on {}: `match: {{domain: NAME}}`",
+                    routes.join(", ")
+                ),
+            };
+        }
+        let renamed = key.iter().map(|_| "descriptor.NAME").collect::<Vec<_>>().join(", ");
+        let renamed = if let [_] = &key[..] { renamed } else { format!("[{renamed}]") };
+        Self {
+            message: format!(
+                "{seen}: no descriptor in the {calls} calls of {domain} has all parts of its key ({})",
+                key.join(", ")
+            ),
+            help: format!(
+                "write the names that the entries of a descriptor have in the key of {name}, `key: {renamed}`; \
+                 `portcullis explain --as rls {domain} KEY=VALUE` says which limits a descriptor meets"
             ),
         }
     }

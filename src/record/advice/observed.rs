@@ -43,6 +43,8 @@ pub struct ObservedLimit {
     pub spares_some: bool,
     /// The routes that it stands on; empty: it holds for every request.
     pub routes: Vec<String>,
+    /// The domain whose descriptors it counts; `None`: it counts requests.
+    pub domain: Option<String>,
     /// Whether those routes wait for requests with something that most lack, such as a header: for long there may be none.
     pub waits_for_rare_requests: bool,
     /// Requests that were forwarded on those routes.

@@ -12,6 +12,7 @@ fn limit(decided: u64, lacking: u64) -> ObservedLimit {
         missing: Missing::Count,
         spares_some: false,
         routes: vec!["POST /login".into()],
+        domain: None,
         waits_for_rare_requests: false,
         passed: decided,
         decided,
@@ -174,6 +175,13 @@ fn a_limit_that_waits_for_rare_requests_or_spares_those_that_come_is_well() {
     let [advice] = &with(ObservedLimit { missing: Missing::Skip, ..limit(0, 0) })[..] else { panic!("no advice") };
     assert!(
         advice.message.contains("the 7 that it is for") && advice.help.contains("`key: [client_ip, param.NAME]`"),
+        "{advice:?}"
+    );
+    let of_domain = ObservedLimit { domain: Some("shop".into()), key: vec!["descriptor.usr".into()], ..limit(0, 0) };
+    let [advice] = &with(of_domain)[..] else { panic!("no advice") };
+    assert!(
+        advice.message.ends_with("no descriptor in the 7 calls of shop has all parts of its key (descriptor.usr)")
+            && advice.help.contains("`key: descriptor.NAME`"),
         "{advice:?}"
     );
     let [advice] = &with(limit(0, 0))[..] else { panic!("no advice") };
