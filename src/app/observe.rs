@@ -107,7 +107,9 @@ fn observed_route(name: &str, metrics: &Metrics) -> ObservedRoute {
 /// route: of requests that match none.
 fn unseen_route(policy: &Policy, route: Option<&Route>) -> Option<UnseenRoute> {
     let own = route.map(|route| &route.limits[..]).unwrap_or_default();
-    let limits = policy.everywhere.iter().chain(own).map(|&id| policy.limit(id));
+    let is_of_domain = route.is_some_and(|route| route.domain.is_some());
+    let everywhere = if is_of_domain { &[][..] } else { &policy.everywhere };
+    let limits = everywhere.iter().chain(own).map(|&id| policy.limit(id));
     let named = |limits: &mut dyn Iterator<Item = &Limit>| limits.map(|limit| limit.name.to_string()).collect();
     let has_outcome = route.is_some_and(|route| route.outcome.is_some());
     let waits = |limit: &&Limit| has_outcome && (limit.count.outcome().is_some() || limit.reset_on.is_some());
@@ -116,6 +118,7 @@ fn unseen_route(policy: &Policy, route: Option<&Route>) -> Option<UnseenRoute> {
         waiting: named(&mut limits.clone().filter(waits)),
         concurrent: named(&mut limits.filter(|limit| matches!(limit.rule, Rule::Concurrent(_)))),
         knows_clients: route.is_some_and(|route| route.known_clients.is_some()),
+        is_of_domain,
     };
     let needs_more = !unseen.waiting.is_empty() || !unseen.concurrent.is_empty() || unseen.knows_clients;
     needs_more.then_some(unseen)

@@ -160,7 +160,7 @@ impl Recorder {
         self.metrics.untrusted_forwarding().count(peer, header);
     }
 
-    /// A proxy has asked about a request of this route, which passed. Its answer will not be seen.
+    /// A proxy has asked about a request of this route, which passed, or about descriptors. The answer will not be seen.
     pub fn note_unseen(&self, route: Option<RouteId>) {
         self.route(route).is_asked_about.store(true, Ordering::Relaxed);
     }

@@ -69,3 +69,23 @@ fn a_domain_that_no_call_asks_with_is_named() {
     let [advice] = &advice(&gateway, "limit_never_counted")[..] else { panic!("one advice") };
     assert!(advice["help"].as_str().is_some_and(|help| help.contains("`match: {domain: NAME}`")), "{advice}");
 }
+
+#[test]
+fn a_route_that_waits_for_answers_is_named_once_a_call_has_asked() {
+    let gateway = gateway(
+        "    outcome: {failure: {status: 401}}\n    limits:\n      \
+         - {name: failures, key: descriptor.user, rate: 9/hour, count: failures}\n      \
+         - {name: few, key: descriptor.user, concurrent: 1}\nlimits: [{name: everywhere, key: client_ip, concurrent: 9}]\n",
+    );
+    assert_eq!(advice(&gateway, "answers_unseen"), Vec::<Value>::new());
+    let connection = Connection::open(gateway.address());
+    call(&connection, "shopp");
+    call(&connection, "shop");
+    eventually("it is named", || !advice(&gateway, "answers_unseen").is_empty());
+    let [advice] = &advice(&gateway, "answers_unseen")[..] else { panic!("one advice") };
+    assert_eq!(advice["route"], "logins");
+    let expected = "failures counts every request as if its answer never came, few is left out";
+    assert!(advice["message"].as_str().is_some_and(|message| message.ends_with(expected)), "{advice}");
+    let logged = gateway.log_messages().into_iter().filter(|line| line.contains("asks about descriptors of logins"));
+    assert_eq!(logged.count(), 1);
+}

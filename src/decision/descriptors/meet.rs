@@ -121,6 +121,11 @@ impl DescriptorCall {
 }
 
 impl MetLimits<'_> {
+    /// The route of the domain; `None`: there is none.
+    pub fn route(&self) -> Option<RouteId> {
+        self.route
+    }
+
     /// Drops the limits that others of the call replace.
     fn drop_replaced(&mut self) {
         let names = self.limits.iter().flat_map(|met| &self.policy.limit(met.id).descriptors.replaces);

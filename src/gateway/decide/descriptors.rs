@@ -74,6 +74,9 @@ pub async fn decide(
             return Err(invalid);
         }
     };
+    if let Some(route) = met.route() {
+        entry.live.recorder.note_unseen(Some(route));
+    }
     let Decided { mut answer, record, error } = decide_plan(worker, &entry.live, met.plan()).await;
     answer.fields.append(KnownName::X_REQUEST_ID, entry.request_id.as_bytes());
     let status = match error {

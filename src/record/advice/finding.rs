@@ -88,7 +88,7 @@ impl Finding {
     }
 
     pub(super) fn unseen(route: &UnseenRoute) -> Self {
-        let UnseenRoute { name, waiting, concurrent, knows_clients } = route;
+        let UnseenRoute { name, waiting, concurrent, knows_clients, is_of_domain } = route;
         let mut therefore = Vec::new();
         if !waiting.is_empty() {
             therefore.push(format!("{} counts every request as if its answer never came", waiting.join(" and ")));
@@ -99,11 +99,23 @@ impl Finding {
         if !concurrent.is_empty() {
             therefore.push(format!("{} is left out", concurrent.join(" and ")));
         }
+        let therefore = therefore.join(", ");
+        if *is_of_domain {
+            return Self {
+                message: format!(
+                    "a proxy asks about descriptors of {name}, and the answers and ends of its requests are not seen \
+                     here: {therefore}"
+                ),
+                help: format!(
+                    "limit {name} by a `rate` and `count: requests`, or let Envoy ask about the requests with ext_proc, \
+                     which shows answers and ends"
+                ),
+            };
+        }
         Self {
             message: format!(
                 "a proxy asks about requests of {name} and forwards them itself, so their answers and ends are not seen \
-                 here: {}",
-                therefore.join(", ")
+                 here: {therefore}"
             ),
             help: format!(
                 "let portcullis forward the requests of {name}, or limit them by `count: requests` without \

@@ -103,7 +103,7 @@ fn a_route_whose_answers_are_not_seen_is_named_with_what_follows() {
     let unseen = |waiting: &[&str], concurrent: &[&str], knows_clients| {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let (name, waiting, concurrent) = ("login".to_owned(), names(waiting), names(concurrent));
-        let unseen = vec![UnseenRoute { name, waiting, concurrent, knows_clients }];
+        let unseen = vec![UnseenRoute { name, waiting, concurrent, knows_clients, is_of_domain: false }];
         only(&Advisor::default(), &Observed { unseen, ..Observed::default() })
     };
     let all = unseen(&["failures", "guesses"], &["few"], true);
@@ -112,9 +112,15 @@ fn a_route_whose_answers_are_not_seen_is_named_with_what_follows() {
     assert!(all.message.ends_with(therefore), "{}", all.message);
     assert!(unseen(&[], &["few"], false).message.ends_with("not seen here: few is left out"));
     let advisor = Advisor::default();
-    let route =
-        UnseenRoute { name: "a".into(), waiting: Vec::new(), concurrent: vec!["few".into()], knows_clients: false };
+    let route = UnseenRoute {
+        name: "a".into(),
+        waiting: Vec::new(),
+        concurrent: vec!["few".into()],
+        knows_clients: false,
+        is_of_domain: true,
+    };
     assert_eq!(kinds(&advisor, &Observed { unseen: vec![route], ..Observed::default() }), [AdviceKind::AnswersUnseen]);
+    assert!(advisor.advice()[0].help.contains("ext_proc"), "{:?}", advisor.advice());
     assert_eq!(kinds(&advisor, &Observed::default()), []);
 }
 
