@@ -28,12 +28,16 @@ pub(super) enum SupervisorAction {
     WindDown,
     /// Try to write again: the socket may take some bytes, or turn out to have failed.
     Retry,
+    /// Send a PING: nothing has come for long (HTTP/2).
+    Ping,
     End,
 }
 
 impl<'a> ConnectionSupervisor<'a> {
     pub(super) fn new(connection: &'a Connection, settings: &Settings) -> Self {
-        Self { connection, watchdog: Watchdog::new(settings), stage: StageWatch::new(connection.group()) }
+        let watchdog = Watchdog::new(settings);
+        let watchdog = if connection.askers.is_some() { watchdog.pinging() } else { watchdog };
+        Self { connection, watchdog, stage: StageWatch::new(connection.group()) }
     }
 
     /// Ready when a connection that is done has had its time to close.
@@ -69,6 +73,10 @@ impl<'a> ConnectionSupervisor<'a> {
                 // A GOAWAY tells the client that a request it has just sent is not answered.
                 self.watchdog.start_closing();
                 Poll::Ready(SupervisorAction::WindDown)
+            }
+            Poll::Ready(WaitReason::Sign) => {
+                self.watchdog.await_pong(progress);
+                Poll::Ready(SupervisorAction::Ping)
             }
             Poll::Ready(WaitReason::Answer(_)) => {
                 self.watchdog.extend();

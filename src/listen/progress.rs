@@ -18,6 +18,8 @@ pub(super) struct Progress {
     /// Requests in progress, and the bytes of their heads (HTTP/2).
     active: AtomicU32,
     heads: AtomicUsize,
+    /// Reads of any bytes so far (HTTP/2).
+    reads: AtomicU32,
     /// Writes so far, and their bytes.
     writes: AtomicU32,
     written: AtomicU64,
@@ -95,6 +97,15 @@ impl Progress {
 
     pub(super) fn active(&self) -> u32 {
         self.active.load(Ordering::Relaxed)
+    }
+
+    /// The client has sent bytes.
+    pub(super) fn note_read(&self) {
+        increment(&self.reads);
+    }
+
+    pub(super) fn reads(&self) -> u32 {
+        self.reads.load(Ordering::Relaxed)
     }
 
     pub(super) fn wrote(&self, bytes: usize) {

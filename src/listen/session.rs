@@ -113,7 +113,7 @@ async fn serve_http1<H: RequestHandler>(
 ) {
     let respond = |request, interim| handler.handle(Arc::clone(connection), request, interim);
     let mut session = Http1Session::new(connection, settings, channel, read, &handler, respond);
-    let end = drive(&mut session, Http1Session::poll, |_| {}, Protocol::Http1, supervisor).await;
+    let end = drive(&mut session, Http1Session::poll, |_| {}, |_| {}, Protocol::Http1, supervisor).await;
     let is_unread = match end {
         Some(SessionEnd::Finished) => session.is_unread(),
         Some(SessionEnd::Refused) => true,
@@ -159,8 +159,8 @@ async fn serve_http2<H: RequestHandler>(
     supervisor: &mut ConnectionSupervisor<'_>,
 ) {
     let mut session = Http2Session::new(connection, settings, channel, read, handler);
-    let (poll, wind_down) = (Http2Session::poll, Http2Session::wind_down);
-    let ended = drive(&mut session, poll, wind_down, Protocol::Http2, supervisor).await;
+    let (poll, wind_down, ping) = (Http2Session::poll, Http2Session::wind_down, Http2Session::ping);
+    let ended = drive(&mut session, poll, wind_down, ping, Protocol::Http2, supervisor).await;
     if let Some(Err(error)) = ended {
         debug!(peer = %connection.peer, %error, "connection ended");
     }
@@ -171,6 +171,7 @@ async fn drive<S, T>(
     session: &mut S,
     poll: impl Fn(&mut S, &mut Context<'_>) -> Poll<T>,
     wind_down: impl Fn(&mut S),
+    ping: impl Fn(&mut S),
     protocol: Protocol,
     supervisor: &mut ConnectionSupervisor<'_>,
 ) -> Option<T> {
@@ -190,6 +191,7 @@ async fn drive<S, T>(
                 Poll::Ready(SupervisorAction::Retry) => {}
                 // The session winds down in its next poll.
                 Poll::Ready(SupervisorAction::WindDown) => wind_down(session),
+                Poll::Ready(SupervisorAction::Ping) => ping(session),
             }
         }
     })

@@ -26,6 +26,10 @@ pub(super) enum WaitReason {
     Head(u32),
     /// The next request, after so many.
     Idle(u32),
+    /// Anything from a proxy that asks, and has open requests (HTTP/2).
+    Sign,
+    /// The answer to a PING, after so many reads.
+    Pong(u32),
     /// Room in the socket, after so many writes.
     Write(u32),
     /// Room in the socket, of a client that reads below the minimum rate.
@@ -53,6 +57,11 @@ pub(super) struct Watchdog {
     /// How often a write to the full socket was tried.
     tries: u32,
     deadline: Instant,
+    /// Whether a client with open requests that is silent for long must show that it is there.
+    pings: bool,
+    /// How often bytes had been read at the last check, and when a PING was sent.
+    heard: u32,
+    pinged: Option<u32>,
     /// The last wait for a request over HTTP/2, and its deadline. Frames that are no request do not restart it.
     silence: Option<(WaitReason, Instant)>,
     timer: LazyTimer,
@@ -61,6 +70,9 @@ pub(super) struct Watchdog {
 impl Watchdog {
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
+            pings: false,
+            heard: 0,
+            pinged: None,
             header: settings.header,
             keepalive: settings.keepalive,
             body_idle: settings.body_idle,
@@ -75,10 +87,16 @@ impl Watchdog {
         }
     }
 
+    /// Of the connection of a proxy that asks: what it describes may be open as long as the application takes, and a proxy that
+    /// hangs never says that it is over. Its kernel still confirms what is sent.
+    pub(super) fn pinging(self) -> Self {
+        Self { pings: true, ..self }
+    }
+
     /// Called when the session is pending. Ready with the wait that took too long.
     pub(super) fn poll(&mut self, progress: &Progress, protocol: Protocol, cx: &mut Context<'_>) -> Poll<WaitReason> {
         let is_done = self.closing && progress.active() == 0;
-        let waiting = if is_done { WaitReason::Closing } else { waiting(progress, protocol) };
+        let waiting = if is_done { WaitReason::Closing } else { self.waiting(progress, protocol) };
         if waiting == self.waiting && !self.timer.has_fired() {
             return Poll::Pending;
         }
@@ -86,14 +104,35 @@ impl Watchdog {
             if self.min_rate.is_set() {
                 self.update_rate(waiting, progress);
             }
-            self.wait_for(waiting, protocol);
+            self.wait_for(waiting, progress, protocol);
         }
         if waiting == WaitReason::Nothing {
             return Poll::Pending;
         }
         ready!(self.timer.poll_at(self.deadline, cx));
+        if waiting == WaitReason::Sign && self.heard != progress.reads() {
+            // The clock is not read for each sign, so that the silence may last twice as long.
+            self.heard = progress.reads();
+            self.deadline = Instant::now() + self.keepalive;
+            ready!(self.timer.poll_at(self.deadline, cx));
+        }
         let is_slow = matches!(waiting, WaitReason::Write(_)) && self.is_slow(progress);
         Poll::Ready(if is_slow { WaitReason::SlowReader } else { waiting })
+    }
+
+    fn waiting(&self, progress: &Progress, protocol: Protocol) -> WaitReason {
+        match waiting(progress, protocol) {
+            WaitReason::Nothing if self.pings && protocol == Protocol::Http2 => match self.pinged {
+                Some(reads) if reads == progress.reads() => WaitReason::Pong(reads),
+                _ => WaitReason::Sign,
+            },
+            waiting => waiting,
+        }
+    }
+
+    /// A PING is sent. Any bytes of the client show that it is there.
+    pub(super) fn await_pong(&mut self, progress: &Progress) {
+        self.pinged = Some(progress.reads());
     }
 
     /// The reason to wait changes: we wait for the client to read from now on, or no longer.
@@ -146,13 +185,19 @@ impl Watchdog {
         self.closing = true;
     }
 
-    fn wait_for(&mut self, waiting: WaitReason, protocol: Protocol) {
+    fn wait_for(&mut self, waiting: WaitReason, progress: &Progress, protocol: Protocol) {
         self.waiting = waiting;
         self.tries = 1;
         let timeout = match waiting {
             WaitReason::Nothing | WaitReason::SlowReader => return,
             WaitReason::First | WaitReason::Head(_) => self.header,
             WaitReason::Idle(_) => self.keepalive,
+            WaitReason::Sign => {
+                self.heard = progress.reads();
+                self.keepalive
+            }
+            // As long as a body may make no progress: a proxy that is busy answers late.
+            WaitReason::Pong(_) => self.body_idle,
             WaitReason::Write(_) => self.body_idle / WRITE_TRIES,
             WaitReason::Answer(_) => CHECK_INTERVAL,
             WaitReason::Leaving(_) => PARTIAL_REQUEST_GRACE,

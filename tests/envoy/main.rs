@@ -5,6 +5,7 @@ mod authorization;
 mod call;
 mod common;
 mod descriptors;
+mod hanging;
 mod health;
 mod hostile;
 mod mistakes;

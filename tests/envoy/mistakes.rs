@@ -57,7 +57,8 @@ fn check(change: impl FnOnce(&mut HttpRequest)) -> Vec<u8> {
     framed(&CheckRequest { attributes }.encode_to_vec())
 }
 
-fn process(fields: &[(&str, &str)]) -> Vec<u8> {
+/// The message that shows a head with these fields.
+pub(crate) fn process(fields: &[(&str, &str)]) -> Vec<u8> {
     let field = |&(key, value): &(&str, &str)| HeaderValue {
         key: key.to_owned(),
         raw_value: value.as_bytes().to_vec(),

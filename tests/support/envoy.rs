@@ -46,6 +46,11 @@ impl Envoy {
     pub fn address(&self) -> SocketAddr {
         self.0.address()
     }
+
+    /// It hangs from now on.
+    pub fn pause(&self) {
+        self.0.pause();
+    }
 }
 
 /// In the virtual environment that `tests/run` makes, with the packages of `tests/envoy/requirements.txt`.

@@ -76,12 +76,21 @@ impl Program {
     pub fn address(&self) -> SocketAddr {
         self.address
     }
+
+    /// Stops its process group with SIGSTOP: the kernel still takes what is sent to it, and nothing is answered.
+    pub fn pause(&self) {
+        self.signal_group(Signal::STOP);
+    }
+
+    fn signal_group(&self, signal: Signal) {
+        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let _ = group.map(|group| rustix::process::kill_process_group(group, signal));
+    }
 }
 
 impl Drop for Program {
     fn drop(&mut self) {
-        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        let _ = group.map(|group| rustix::process::kill_process_group(group, Signal::KILL));
+        self.signal_group(Signal::KILL);
         let _ = self.child.wait();
     }
 }

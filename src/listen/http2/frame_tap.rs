@@ -121,6 +121,7 @@ impl AsyncRead for FrameTap {
                 this.connection.progress.set_read_closed(true);
                 return Poll::Ready(Ok(()));
             }
+            this.connection.progress.note_read();
             if this.filter(buf, before)? {
                 return Poll::Ready(Ok(()));
             }

@@ -4,11 +4,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Context;
 use std::task::Poll;
+use std::task::Waker;
 use std::task::ready;
 use std::time::Duration;
 
 use bytes::Bytes;
 use bytes::BytesMut;
+use h2::Ping;
+use h2::PingPong;
 use h2::Reason;
 use h2::RecvStream;
 use h2::server::Builder;
@@ -48,6 +51,8 @@ pub(in crate::listen) struct Http2Session<'c, H> {
     backlog: WriteBacklog,
     state: State,
     winds_down: bool,
+    /// `None` before the first PING.
+    pings: Option<PingPong>,
 }
 
 enum State {
@@ -85,6 +90,7 @@ impl<'c, H: RequestHandler> Http2Session<'c, H> {
             backlog,
             state: State::Handshake(handshake),
             winds_down: false,
+            pings: None,
         }
     }
 
@@ -124,6 +130,18 @@ impl<'c, H: RequestHandler> Http2Session<'c, H> {
         if let State::Open(open) = &mut self.state {
             open.graceful_shutdown();
         }
+    }
+
+    /// Sends a PING, in the next poll. Before the last one is answered there is no other.
+    pub(in crate::listen) fn ping(&mut self) {
+        let State::Open(open) = &mut self.state else { return };
+        if self.pings.is_none() {
+            self.pings = open.ping_pong();
+        }
+        let Some(pings) = &mut self.pings else { return };
+        // Takes the last answer. Whatever the client sends wakes the connection.
+        let _ = pings.poll_pong(&mut Context::from_waker(Waker::noop()));
+        let _ = pings.send_ping(Ping::opaque());
     }
 
     fn open(&self, body: RecvStream, mut respond: SendResponse<Bytes>) {

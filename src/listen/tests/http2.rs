@@ -1,6 +1,7 @@
 use h2::client::SendRequest;
 
 use super::*;
+use crate::client::Networks;
 
 /// Connects with prior knowledge. The second value is how the connection ended.
 async fn connect(server: &Server) -> (SendRequest<Bytes>, tokio::task::JoinHandle<Result<(), h2::Error>>) {
@@ -84,6 +85,40 @@ async fn a_request_under_way_is_under_no_timeout_of_the_connection() {
     let waiting = get(&mut sender, "/wait");
     let (answer, ()) = tokio::join!(waiting, async {
         tokio::time::sleep(SHORT * 3).await;
+        server.app.gate.add_permits(1);
+    });
+    assert_eq!(answer.unwrap().status(), 200);
+}
+
+/// A listener for proxies that ask, and may be silent for so long.
+fn asked() -> Server {
+    let settings = Settings { keepalive: SHORT, body_idle: SHORT, ..settings() };
+    Server::with_terms(settings, ListenerSettings { askers: Some(Networks::loopback()), ..ListenerSettings::default() })
+}
+
+#[tokio::test]
+async fn an_asker_that_hangs_over_a_request_is_closed() {
+    let server = asked();
+    let stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
+    let (mut sender, mut connection) = h2::client::handshake(stream).await.unwrap();
+    let request = http::Request::get("http://a/wait").body(()).unwrap();
+    let _answer = sender.send_request(request, true).unwrap();
+    tokio::select! {
+        ended = &mut connection => panic!("{ended:?}"),
+        () = eventually(|| server.app.started.load(Ordering::SeqCst) == 1) => {}
+    }
+    // Its kernel takes what is sent, and it reads nothing any more.
+    eventually(|| server.app.dropped.load(Ordering::SeqCst) == 1).await;
+    assert!(tokio::time::timeout(LONG, connection).await.is_ok(), "the connection is closed");
+}
+
+#[tokio::test]
+async fn an_asker_that_answers_pings_may_wait_for_long() {
+    let server = asked();
+    let (mut sender, _connection) = connect(&server).await;
+    let waiting = get(&mut sender, "/wait");
+    let (answer, ()) = tokio::join!(waiting, async {
+        tokio::time::sleep(SHORT * 8).await;
         server.app.gate.add_permits(1);
     });
     assert_eq!(answer.unwrap().status(), 200);
