@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::browser::Browser;
 use crate::site::Site;
 
 #[test]
@@ -21,6 +22,39 @@ fn nothing_is_wider_than_a_telephone_in_light_and_dark() {
         }
     }
     assert_eq!(backgrounds.len(), 2, "{backgrounds:?}");
+}
+
+#[test]
+fn the_page_scrolls_down_and_never_sideways() {
+    let site = Site::that_counts_programs();
+    for _ in 0..5 {
+        site.log_in("127.0.1.9", "alice");
+        site.browse("127.0.1.9", "/search/all");
+    }
+    let ban = site.gateway.admin_request("POST", "/api/v1/bans");
+    assert_eq!(ban.json(r#"{"address": "198.51.100.7", "for": "1h", "reason": "many guesses"}"#).status(), 201);
+    let page = site.page();
+    page.push("#requests-list button");
+    page.says("#story", "counted of");
+    page.says("#bans-list", "many guesses");
+    page.script("document.querySelectorAll('details').forEach(part => { part.open = true; })");
+    page.says("#config-text", "login-pace");
+    fits_each_width(&page, "with the names of the site");
+    // Tables of a busy site, as wide as they get.
+    page.script("document.querySelectorAll('td.number').forEach(cell => { cell.textContent = '99,999,999'; })");
+    page.script(
+        "document.querySelectorAll('td.name, td.id').forEach(cell => { cell.textContent = 'a-long-name-'.repeat(6); })",
+    );
+    fits_each_width(&page, "with long names and large numbers");
+}
+
+#[track_caller]
+fn fits_each_width(page: &Browser, what: &str) {
+    let just_beside_a_rule = [351, 353, 703, 705, 719, 721, 959, 961];
+    for width in (320..=1400).step_by(40).chain(just_beside_a_rule) {
+        page.look(width, "light");
+        assert_eq!(page.script("return document.documentElement.scrollWidth"), width, "{what}");
+    }
 }
 
 #[test]
