@@ -7,11 +7,11 @@ import { clock } from "/page/format.js";
 const RETRY_MS = 2000;
 
 let goneSince = null;
-let whenBack = () => {};
+let listeners = { gone() {}, back() {} };
 
-// `listener` is called each time the gateway answers again.
-export function onReturn(listener) {
-  whenBack = listener;
+// `gone(since)` is called each time the gateway stops answering, and `back` each time it answers again.
+export function onContact({ gone, back }) {
+  listeners = { gone, back };
 }
 
 export function isGone() {
@@ -24,9 +24,8 @@ export function reached() {
   const text = `The gateway answers again. It was gone from ${clock(goneSince)} to ${clock(new Date())} UTC.`;
   goneSince = null;
   byId("gone").hidden = true;
-  document.body.classList.remove("stale");
   say(text);
-  whenBack();
+  listeners.back();
 }
 
 // No answer arrived.
@@ -36,8 +35,7 @@ export function lost() {
   const gone = byId("gone");
   gone.hidden = false;
   gone.textContent = `The gateway has not answered since ${clock(goneSince)} UTC. What stands below is older. Trying again every 2 seconds.`;
-  document.title = "✕ no answer: portcullis";
-  document.body.classList.add("stale");
+  listeners.gone(goneSince);
   setTimeout(probe, RETRY_MS);
 }
 

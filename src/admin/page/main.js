@@ -5,7 +5,7 @@ import { get, NoAnswer, Problem, withQuery } from "/page/api.js";
 import { say } from "/page/ask.js";
 import { bans } from "/page/bans.js";
 import { config } from "/page/config.js";
-import { isGone, onReturn, probe } from "/page/contact.js";
+import { isGone, onContact, probe } from "/page/contact.js";
 import { byId, setText } from "/page/dom.js";
 import { events } from "/page/events.js";
 import { clock } from "/page/format.js";
@@ -22,7 +22,7 @@ const REFRESH_MS = 10_000;
 // An attack has thousands of events a second; the page asks no more often than this because of them.
 const SOON_MS = 2_000;
 
-const showVerdict = verdict();
+const { show: showVerdict, showGone, showUnknown } = verdict();
 const loadTraffic = traffic(() => refresh());
 const loadStatus = status();
 const showAdvice = advice();
@@ -60,6 +60,8 @@ async function refresh() {
     const [{ all, routes, limits }, [busiest], now] = await Promise.all([
       loadTraffic(), get(withQuery("/api/v1/top", { n: 1 })), loadStatus(), banPanel.load(), topPanel.load(), requestPanel.load(),
     ]);
+    // Another answer failed to arrive meanwhile, or the session has ended.
+    if (!isOpen || isGone()) return;
     const lately = { passed: lastMinute(all.passed), denied: lastMinute(all.denied), failed: lastMinute(all.failed) };
     const attack = { routes: mostDenied(routes), limits: mostDenied(limits), busiest };
     showVerdict([...trafficFacts(lately, attack), ...statusFacts(now), adviceFact(now.advice)]);
@@ -91,13 +93,19 @@ const checkSession = startSession({
   closed() {
     isOpen = false;
     stream.close();
+    if (!isGone()) showUnknown();
+    setText(byId("updated"), "");
   },
 });
 
-// A gateway that started again does not know the session any more, nor who listened to its events.
-onReturn(() => {
-  stream.close();
-  checkSession().catch(() => {});
+onContact({
+  gone: showGone,
+  // A gateway that started again does not know the session any more, nor who listened to its events.
+  back() {
+    showUnknown();
+    stream.close();
+    checkSession().catch(refreshSoon);
+  },
 });
 document.addEventListener("visibilitychange", () => {
   if (!document.hidden) refresh();

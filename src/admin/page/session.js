@@ -15,7 +15,6 @@ export function startSession({ open, closed }) {
     byId("board").hidden = !isOpen;
     byId("end-session").hidden = !(isOpen && needsToken);
     if (isOpen) return open();
-    document.title = "portcullis";
     closed();
     field.focus();
   }

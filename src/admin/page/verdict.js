@@ -1,7 +1,7 @@
 // Whether the gateway is well, in one sentence and one sign, and the facts that say so.
 
 import { byId, element, setText } from "/page/dom.js";
-import { counted, keyText, missingText, moment, number } from "/page/format.js";
+import { clock, counted, keyText, missingText, moment, number } from "/page/format.js";
 
 const SIGNS = { well: "✓", look: "!", bad: "✕" };
 const WORDS = { well: "well", look: "look at this", bad: "not well" };
@@ -11,29 +11,58 @@ const ATTACK = 60;
 // Fewer failed requests in a minute are one browser's.
 const MANY_FAILED = 10;
 
-// Returns a function that shows what `facts` say.
+// Returns functions that show what the facts say, that the gateway does not answer, and that it has not told yet how it is.
 export function verdict() {
-  let last = "";
-  return function show(facts) {
+  let heard = "";
+  let latest = null;
+
+  // `isHeard`: whether those who listen to the page hear the sentence.
+  function write({ level, sign, text, title, isHeard }, facts) {
+    const section = byId("verdict");
+    if (section.className !== level) section.className = level;
+    setText(byId("verdict-sign"), sign);
+    const sentence = byId("verdict-sentence");
+    sentence.setAttribute("aria-live", isHeard ? "polite" : "off");
+    setText(sentence, text);
+    document.title = title;
+    byId("facts").replaceChildren(...facts);
+  }
+
+  function show(facts) {
     const deciding = facts.filter((fact) => !fact.isAside);
     const unwell = ["bad", "look"].flatMap((level) => deciding.filter((fact) => fact.level === level));
-    const worst = unwell[0]?.level ?? "well";
-    const told = worst === "well" ? deciding.slice(0, 1) : unwell;
-    const text = `${worst === "well" ? "All is well. " : ""}${told.map((fact) => fact.text).join(" ")}`;
-    const section = byId("verdict");
-    if (section.className !== worst) section.className = worst;
-    setText(byId("verdict-sign"), SIGNS[worst]);
+    const level = unwell[0]?.level ?? "well";
+    const told = level === "well" ? deciding.slice(0, 1) : unwell;
+    const text = `${level === "well" ? "All is well. " : ""}${told.map((fact) => fact.text).join(" ")}`;
     // The numbers change every ten seconds. Listeners hear a verdict once.
-    const spoken = byId("verdict-sentence");
-    spoken.setAttribute("aria-live", text.replace(/[\d,]+/g, "") === last ? "off" : "polite");
-    last = text.replace(/[\d,]+/g, "");
-    setText(spoken, text);
-    document.title = `${SIGNS[worst]} ${WORDS[worst]}: portcullis`;
-    byId("facts").replaceChildren(...facts.filter((fact) => !told.includes(fact)).map((fact) => element("li", { class: fact.level },
-      element("span", { class: "sign", "aria-hidden": "true" }, SIGNS[fact.level]), " ",
-      element("b", {}, fact.name), " ", fact.text)));
-  };
+    const words = text.replace(/[\d,]+/g, "");
+    const title = `${SIGNS[level]} ${WORDS[level]}: portcullis`;
+    write({ level, sign: SIGNS[level], text, title, isHeard: words !== heard }, facts.filter((fact) => !told.includes(fact)).map(line));
+    heard = words;
+    latest = { text, time: new Date() };
+    document.body.classList.remove("stale");
+  }
+
+  // The notice above is heard, and says the same.
+  function showGone(since) {
+    const text = `The gateway has not answered since ${clock(since)} UTC.`;
+    const before = latest === null ? [] : [element("li", { class: "quiet" }, `Before, at ${clock(latest.time)} UTC: ${latest.text}`)];
+    write({ level: "bad", sign: SIGNS.bad, text, title: `${SIGNS.bad} no answer: portcullis`, isHeard: false }, before);
+    heard = "";
+    document.body.classList.add("stale");
+  }
+
+  // What the page shows is older, until the gateway has answered.
+  function showUnknown() {
+    write({ level: "", sign: "", text: "Asking the gateway…", title: "portcullis", isHeard: false }, []);
+    document.body.classList.add("stale");
+  }
+
+  return { show, showGone, showUnknown };
 }
+
+const line = (fact) => element("li", { class: fact.level },
+  element("span", { class: "sign", "aria-hidden": "true" }, SIGNS[fact.level]), " ", element("b", {}, fact.name), " ", fact.text);
 
 // What happens now. In an attack also where, and who is behind it: routes and limits, what denied most first, and the client
 // that was denied most.
