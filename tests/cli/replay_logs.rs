@@ -97,6 +97,20 @@ fn a_format_is_known_by_the_first_line_that_can_be_read_however_late_it_stands()
     check_failure(&folder.run(&["replay", "noise.log"]), "noise.log:1: this is no line of an access log");
 }
 
+#[test]
+fn where_no_line_is_understood_the_first_five_are_shown() {
+    let folder = Folder::with(CONFIG);
+    folder.write("one.log", "\nnonsense 1\nnonsense 2\x1b[2J\n");
+    folder.write("two.log", &(1..9).map(|number| format!("rubbish {number}\n")).collect::<Vec<_>>().concat());
+    for command in [&["replay"][..], &["suggest"], &["replay", "--log-format", "caddy"]] {
+        let ended = folder.run(&[command, &["one.log", "two.log"]].concat());
+        check_failure(&ended, "one.log:2: this is no line of ");
+        check_failure(&ended, ": nonsense 1\none.log:3: nor is this: nonsense 2\\u{1b}[2J\n");
+        check_failure(&ended, "\ntwo.log:3: nor is this: rubbish 3\n");
+        assert!(!ended.stderr.contains("rubbish 4"), "{ended:?}");
+    }
+}
+
 /// The line of a call about the descriptors of `domain`.
 fn call(decision: &str, domain: &str) -> String {
     format!(

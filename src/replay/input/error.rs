@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use super::unreadable_line::UnreadableLine;
 use crate::replay::formats::begins_with_addresses;
 
 /// Why a log cannot be read. Files are named as they were on the command line.
@@ -14,23 +15,33 @@ pub enum ReadError {
     Twice { file: Arc<str> },
     #[error("{file}:{line}: cannot read on: {error}")]
     Read { file: Arc<str>, line: u64, error: io::Error },
-    /// No line is of a known format. This is the first one.
+    /// No line is of a known format. These are the first ones.
     #[error(
-        "{file}:{line}: this is no line of an access log that portcullis knows: {text}\nname the format with --log-format, \
-         if it is one of portcullis, combined, caddy, traefik and haproxy{}",
-        addresses_hint(.text)
+        "{}\nname the format with --log-format, if it is one of portcullis, combined, caddy, traefik and haproxy{}",
+        listed(.lines, "an access log that portcullis knows"),
+        addresses_hint(.lines)
     )]
-    UnknownFormat { file: Arc<str>, line: u64, text: String },
-    #[error("{file}:{line}: this is no line of the format that --log-format names: {text}{}", addresses_hint(.text))]
-    OtherFormat { file: Arc<str>, line: u64, text: String },
+    UnknownFormat { lines: Vec<UnreadableLine> },
+    #[error("{}{}", listed(.lines, "the format that --log-format names"), addresses_hint(.lines))]
+    OtherFormat { lines: Vec<UnreadableLine> },
     #[error("{file}:1: there is no line")]
     Empty { file: Arc<str> },
     #[error("{file}:{line}: no line up to here holds a request")]
     NoRequest { file: Arc<str>, line: u64 },
 }
 
-fn addresses_hint(line: &str) -> String {
-    if begins_with_addresses(line) { format!("\n{SEVERAL_ADDRESSES}") } else { String::new() }
+/// One below the other, each with its file and number.
+fn listed(lines: &[UnreadableLine], format: &str) -> String {
+    let lines = lines.iter().enumerate().map(|(place, UnreadableLine { file, line, text })| match place {
+        0 => format!("{file}:{line}: this is no line of {format}: {text}"),
+        _ => format!("{file}:{line}: nor is this: {text}"),
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn addresses_hint(lines: &[UnreadableLine]) -> String {
+    let has_addresses = lines.iter().any(|line| begins_with_addresses(&line.text));
+    if has_addresses { format!("\n{SEVERAL_ADDRESSES}") } else { String::new() }
 }
 
 /// What to do about a line that begins with a list of addresses.

@@ -11,6 +11,7 @@ use super::ReadError;
 use super::decompress;
 use super::lines::Lines;
 use super::lines::NextLine;
+use super::unreadable_line::UnreadableLine;
 use crate::clock::Timestamp;
 use crate::replay::LineFormat;
 use crate::replay::LogFormat;
@@ -46,16 +47,6 @@ pub struct LineCounts {
     pub first_unreadable: Vec<UnreadableLine>,
     /// The files that have lines, none of which can be read.
     pub unreadable_files: Vec<Arc<str>>,
-}
-
-/// A line that could not be read.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-pub struct UnreadableLine {
-    pub file: Arc<str>,
-    /// From 1.
-    pub line: u64,
-    /// Its start, with everything escaped that is not plain text.
-    pub text: String,
 }
 
 impl LogFile {

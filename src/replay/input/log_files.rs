@@ -14,7 +14,6 @@ use super::ReadError;
 use super::decompress::STANDARD_INPUT;
 use super::log_file::LineCounts;
 use super::log_file::LogFile;
-use super::log_file::UnreadableLine;
 use crate::clock::Timestamp;
 use crate::replay::LogContents;
 use crate::replay::LogFormat;
@@ -68,12 +67,13 @@ impl LogFiles {
 
     /// Why there is nothing to read in any file.
     fn nothing_read(&self, format: LogFormat) -> ReadError {
-        let Some(UnreadableLine { file, line, text }) = self.counts().first_unreadable.into_iter().next() else {
-            return ReadError::Empty { file: self.files.first().map_or("-".into(), |file| Arc::clone(file.name())) };
-        };
+        let lines = self.counts().first_unreadable;
         match format {
-            LogFormat::Auto => ReadError::UnknownFormat { file, line, text },
-            _ => ReadError::OtherFormat { file, line, text },
+            _ if lines.is_empty() => {
+                ReadError::Empty { file: self.files.first().map_or("-".into(), |file| Arc::clone(file.name())) }
+            }
+            LogFormat::Auto => ReadError::UnknownFormat { lines },
+            _ => ReadError::OtherFormat { lines },
         }
     }
 

@@ -11,9 +11,10 @@ pub mod error;
 mod lines;
 pub mod log_file;
 pub mod log_files;
+mod unreadable_line;
 mod zstd_frames;
 
 pub use self::error::ReadError;
-pub use self::log_file::UnreadableLine;
 pub use self::log_files::LogFiles;
 pub use self::log_files::Position;
+pub use self::unreadable_line::UnreadableLine;
