@@ -21,6 +21,12 @@ pub fn whole_seconds(span: Duration) -> u64 {
     span.as_secs() + u64::from(span.subsec_nanos() > 0)
 }
 
+/// `1 mistake`, `3 mistakes`
+pub fn counted<N: Copy + fmt::Display + From<u8> + PartialEq>(count: N, noun: &str) -> String {
+    let plural = if count == N::from(1) { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum InvalidSpan {
     #[error("`{0}` is not a duration, write a number and a unit such as `500ms`, `20s`, `3m`, `1h` or `7d`")]
@@ -141,6 +147,12 @@ mod tests {
     fn size(text: &str, expected: Result<u64, &str>) {
         let parsed = text.parse::<Size>().map(|size| size.0).map_err(|error| error.to_string());
         assert_eq!(parsed, expected.map_err(str::to_owned), "{text}");
+    }
+
+    #[test]
+    fn one_is_singular() {
+        let words = [0, 1, 2].map(|count| counted(count, "mistake"));
+        assert_eq!(words, ["0 mistakes", "1 mistake", "2 mistakes"]);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::store::bans::Ban;
 use crate::store::bans::BanObserver;
 use crate::store::bans::BanSubject;
 use crate::units::Span;
+use crate::units::counted;
 
 /// Publishes bans that begin or are lifted on this gateway. Each other gateway publishes its own; what this one hears of
 /// them is kept for those who ask later.
@@ -83,7 +84,7 @@ fn ban_event(kind: EventKind, ban: &Ban) -> Event {
 pub(super) fn reload_event(result: &Result<Changes, ReloadError>) -> Event {
     let reason = match result {
         Ok(changes) => format!("done: {changes}"),
-        Err(ReloadError::Mistakes(mistakes)) => format!("refused: {} mistakes", mistakes.len()),
+        Err(ReloadError::Mistakes(mistakes)) => format!("refused: {}", counted(mistakes.len(), "mistake")),
         Err(ReloadError::Start(_)) => "refused: an address or a file cannot be opened".to_owned(),
         Err(ReloadError::Panic) => "refused: reading it panicked".to_owned(),
     };

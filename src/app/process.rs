@@ -34,6 +34,7 @@ use super::takeover::TakeoverOptions;
 use super::takeover::socket_names;
 use crate::config::Diagnostic;
 use crate::config::Settings;
+use crate::units::counted;
 
 /// The process before it serves.
 pub struct Process {
@@ -190,7 +191,8 @@ fn log_drain_outcome(outcome: DrainOutcome) {
     match outcome {
         DrainOutcome::Complete => info!("drained, every request was answered"),
         DrainOutcome::CutShort { connections } => {
-            warn!(connections, "drain timeout reached: {connections} connections that were still open are closed");
+            let open = counted(connections, "open connection");
+            warn!(connections, "drain timeout reached: the gateway closes {open}");
         }
     }
 }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use crate::config::Diagnostic;
 use crate::listen::tls::TlsSetupError;
+use crate::units::counted;
 
 /// Why the gateway did not start.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +15,7 @@ pub enum StartError {
     #[error("cannot speak TLS on {address}: {source}")]
     Tls { address: SocketAddr, source: TlsSetupError },
     /// Something that the configuration names cannot be used.
-    #[error("{} mistakes in the configuration", .0.len())]
+    #[error("{} in the configuration", counted(.0.len(), "mistake"))]
     Mistakes(Vec<Diagnostic>),
     #[error("cannot take over from the running gateway: {0}")]
     Takeover(io::Error),

@@ -6,6 +6,7 @@ use super::exit::Exit;
 use super::output;
 use crate::config;
 use crate::config::Settings;
+use crate::units::counted;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -56,6 +57,6 @@ fn summary(settings: &Settings) -> String {
         (settings.upstreams.len(), "upstream"),
     ];
     let counts = counts.iter().filter(|(count, _)| *count > 0);
-    let words = counts.map(|(count, noun)| format!("{count} {noun}{}", if *count == 1 { "" } else { "s" }));
+    let words = counts.map(|(count, noun)| counted(*count, noun));
     words.collect::<Vec<_>>().join(", ")
 }

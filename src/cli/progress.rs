@@ -6,6 +6,7 @@ use super::output;
 use crate::clock::Clock;
 use crate::clock::Timestamp;
 use crate::replay::Position;
+use crate::units::counted;
 
 /// One line on standard error, which the next one replaces.
 #[derive(Debug)]
@@ -31,13 +32,14 @@ impl Progress {
         }
         (self.shown, self.is_visible) = (Some(now), true);
         let Position { lines, bytes, all_bytes } = position;
+        let lines = counted(lines, "line");
         let text = match all_bytes {
             Some(all) => {
                 let filled = usize::try_from(bytes.min(all) * BAR / all.max(1)).unwrap_or_default();
                 let percent = bytes.min(all) * 100 / all.max(1);
-                format!("[{:30}] {percent:3} %  {lines} lines", "#".repeat(filled))
+                format!("[{:30}] {percent:3} %  {lines}", "#".repeat(filled))
             }
-            None => format!("{lines} lines"),
+            None => lines,
         };
         output::print_progress(&text);
     }

@@ -88,6 +88,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "head",
             "http_client",
             "tls",
+            "units",
             "client",
             "key",
             "limit",

@@ -17,6 +17,7 @@ use crate::clock;
 use crate::crowdsec::DecisionStream;
 use crate::crowdsec::LapiError;
 use crate::crowdsec::decision_stream::MOST;
+use crate::units::counted;
 
 /// Follows the source of a list for ever.
 pub(super) async fn follow(list: Arc<FollowedList>) {
@@ -106,10 +107,11 @@ struct SourceLog {
 impl SourceLog {
     fn answered(&mut self, list: &FollowedList, answer: &DecisionStream) {
         let (name, url, entries) = (&*list.source.list, list.source.bouncer.lapi.url.as_str(), list.entries());
+        let decisions = counted(entries, "decision");
         if !self.has_answered {
-            info!(list = name, entries, "the list `{name}` follows {url}: {entries} decisions");
+            info!(list = name, entries, "the list `{name}` follows {url}: {decisions}");
         } else if self.failing.is_some() {
-            info!(list = name, entries, "the list `{name}` follows {url} again: {entries} decisions");
+            info!(list = name, entries, "the list `{name}` follows {url} again: {decisions}");
         }
         (self.has_answered, self.failing) = (true, None);
         for reason in &answer.unfollowed {

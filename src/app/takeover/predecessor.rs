@@ -28,6 +28,7 @@ use crate::clock::Timestamp;
 use crate::store::AnyStore;
 use crate::store::MemoryStore;
 use crate::store::handover::transfer::ReceivedCounts;
+use crate::units::counted;
 
 /// The gateway that still serves. It waits for this process to serve.
 #[derive(Debug)]
@@ -131,7 +132,7 @@ impl Predecessor {
                 let keys = received.keys();
                 let (sender, draining) = oneshot::channel();
                 received.begin(stream, sender);
-                info!(keys, "the counts of {keys} keys were taken over");
+                info!(keys, "the counts of {} were taken over", counted(keys, "key"));
                 return Ok(LeavingPredecessor::WithoutCounts(draining));
             }
             Err(error) => error,

@@ -87,7 +87,8 @@ impl EventParser {
 fn event_line(event: &Value) -> String {
     let text = |name: &str| event[name].as_str();
     if let Some(lost) = event["lost"].as_u64() {
-        return format!("{lost} more events are not shown: they came too fast");
+        let (noun, verb, they) = if lost == 1 { ("event", "is", "it") } else { ("events", "are", "they") };
+        return format!("{lost} more {noun} {verb} not shown: {they} came too fast");
     }
     let key = event["key"].as_object().map(|key| {
         let parts: Vec<_> =
@@ -157,3 +158,4 @@ mod tests {
         }
     }
 }
+        assert_eq!(event_line(&json!({"event": "lost", "lost": 1})), "1 more event is not shown: it came too fast");

@@ -10,6 +10,7 @@ use crate::cli::exit::Exit;
 use crate::cli::output;
 use crate::cli::output::Table;
 use crate::cli::output::thousands;
+use crate::units::counted;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -190,7 +191,9 @@ impl StatusView {
             let unwell = servers.iter().filter(|server| !server.healthy).count();
             if unwell > 0 {
                 let name = output::plain(name);
-                complaints.push(format!("{unwell} of {} servers of {name} get no requests", servers.len()));
+                let verb = if unwell == 1 { "gets" } else { "get" };
+                complaints
+                    .push(format!("{unwell} of {} of {name} {verb} no requests", counted(servers.len(), "server")));
             }
         }
         let away = self.lists.iter().filter(|list| !list.up);
@@ -231,7 +234,8 @@ impl ListView {
             (false, None, Some(reason)) => format!("HAS NOT ANSWERED: {reason}"),
             (false, None, None) => "is asked".to_owned(),
         };
-        format!("{list}: {} decisions of {source}, which {state}", thousands(*entries))
+        let noun = if *entries == 1 { "decision" } else { "decisions" };
+        format!("{list}: {} {noun} of {source}, which {state}", thousands(*entries))
     }
 }
 
@@ -299,7 +303,7 @@ mod tests {
         let unwell = words(&status);
         assert!(
             unwell.starts_with(
-                "\u{1b}[31mthe store is away; the last reload failed; 1 of 1 servers of app get no requests; \
+                "\u{1b}[31mthe store is away; the last reload failed; 1 of 1 server of app gets no requests; \
              the certificate of a.test is good until soon; two has gone\u{1b}[0m\n"
             ),
             "{unwell}"

@@ -10,6 +10,7 @@ use super::selector_value::key_words;
 use crate::cli::exit::Exit;
 use crate::cli::output;
 use crate::cli::output::Table;
+use crate::units::counted;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -77,7 +78,7 @@ impl Arguments {
                 By::Denied => "nothing was denied",
                 By::Requests => "nobody asked",
             };
-            return format!("{what} in {} minutes", self.minutes);
+            return format!("{what} in {}", counted(self.minutes, "minute"));
         }
         let who = if self.limit.is_some() { "KEY" } else { "CLIENT" };
         let mut table = Table::new([who, "DENIED", "REQUESTS", "FIRST", "LAST"]);

@@ -136,9 +136,11 @@ impl Finding {
             let key = limit.login_field.as_deref().and_then(|field| renamed(limit, field));
             let key = key.map(|key| format!("the name that requests have for it, `{key}`, or ")).unwrap_or_default();
             let parts = limit.key.join(", ");
+            let (those, lack) =
+                if on_routes == 1 { ("one".to_owned(), "lacks") } else { (on_routes.to_string(), "lack") };
             return Self {
                 message: format!(
-                    "{seen}: the {on_routes} that it is for lack a part of its key ({parts}), and it says `missing: skip`"
+                    "{seen}: the {those} that it is for {lack} a part of its key ({parts}), and it says `missing: skip`"
                 ),
                 help: format!("write {key}`missing: count` on {name}"),
             };

@@ -11,6 +11,7 @@ use crate::clock::Timestamp;
 use crate::limit::Rate;
 use crate::limit::Standing;
 use crate::record::DecisionLabel;
+use crate::units::counted;
 
 /// Says what happened to a request, why, and when that ends.
 pub(super) fn sentence(request: &KeptRequest, viewer: Viewer) -> String {
@@ -53,7 +54,9 @@ fn of_limit(request: &KeptRequest, met: &KeptLimit, limit: &LimitFacts, viewer: 
         return format!("the limit {name} has banned {key}{} (ban {ban})", end.unwrap_or_default());
     }
     if let Some(most) = limit.concurrent {
-        return format!("the limit {name} allows {most} requests at a time for {key}, and so many were under way");
+        let under_way = if most.get() == 1 { "one was" } else { "so many were" };
+        let most = counted(most.get(), "request");
+        return format!("the limit {name} allows {most} at a time for {key}, and {under_way} under way");
     }
     let standings = limit.rates.iter().zip(&met.standings);
     let full: Vec<_> = standings.filter(|(_, standing)| is_full(standing)).map(|(rate, _)| rate).collect();
@@ -118,15 +121,14 @@ fn rates_words(rates: &[&Rate], [one, several]: &[String; 2]) -> String {
 fn span_words(span: Duration) -> String {
     let seconds = span.as_secs();
     let (count, unit) = match seconds {
-        0 => return format!("{} milliseconds", span.as_millis()),
+        0 => return counted(span.as_millis(), "millisecond"),
         _ if span.subsec_nanos() > 0 => return format!("{:.1} seconds", span.as_secs_f64()),
         _ if seconds.is_multiple_of(86_400) => (seconds / 86_400, "day"),
         _ if seconds.is_multiple_of(3600) => (seconds / 3600, "hour"),
         _ if seconds.is_multiple_of(60) => (seconds / 60, "minute"),
         _ => (seconds, "second"),
     };
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {unit}{plural}")
+    counted(count, unit)
 }
 
 /// `14:02:48 UTC`, with the date where it is not that of `seen`. A moment that is still to come is rounded up.

@@ -73,18 +73,20 @@ impl ReplayReport {
             ));
         }
         if self.unknown_outcomes > 0 {
-            remarks.push(format!(
-                "{} whose outcome the log does not tell: they count as not answered, and keep their slot",
-                requests(self.unknown_outcomes)
-            ));
+            let therefore = match self.unknown_outcomes {
+                1 => "it counts as not answered, and keeps its slot",
+                _ => "they count as not answered, and keep their slot",
+            };
+            let unknown = requests(self.unknown_outcomes);
+            remarks.push(format!("{unknown} whose outcome the log does not tell: {therefore}"));
         }
         remarks.extend(self.lines.unreadable_files.iter().map(|file| format!("{file}: no line can be read")));
         if self.lines.unreadable > 0 {
-            remarks.push(format!(
-                "{} of {} cannot be read, the first ones are:",
-                number(self.lines.unreadable),
-                counted(self.lines.lines, "line")
-            ));
+            let (unreadable, all) = (number(self.lines.unreadable), counted(self.lines.lines, "line"));
+            remarks.push(match self.lines.unreadable {
+                1 => format!("{unreadable} of {all} cannot be read:"),
+                _ => format!("{unreadable} of {all} cannot be read, the first ones are:"),
+            });
             let lines = self.lines.first_unreadable.iter();
             remarks.extend(lines.clone().map(|line| format!("  {}:{}: {}", line.file, line.line, line.text)));
             if lines.clone().any(|line| begins_with_addresses(&line.text)) {
@@ -120,7 +122,8 @@ fn write_against(f: &mut Formatter<'_>, against: &AgainstReport) -> fmt::Result 
         writeln!(f, "  no request is treated differently")?;
     }
     for DifferenceReport { limit, before, now, tally } in &against.differences {
-        writeln!(f, "  {limit}: {} {now} that were {before}", number(tally.count))?;
+        let were = if tally.count == 1 { "was" } else { "were" };
+        writeln!(f, "  {limit}: {} {now} that {were} {before}", number(tally.count))?;
         writeln!(f, "    {}", whom(tally))?;
     }
     for left_out in &against.left_out {

@@ -1,3 +1,4 @@
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use super::*;
@@ -110,6 +111,22 @@ fn every_other_cause_has_its_words() {
         "Held for 20 seconds at 22:13:20 UTC, then forwarded: the limit login-pace allows 3 requests an hour for \
          client_ip 198.51.100.7 with param.user alice, and so many were counted.",
     );
+}
+
+#[test]
+fn one_of_anything_is_singular() {
+    let at_once = |most: u32| {
+        let (facts, met) = limit("5/minute");
+        request(DecisionLabel::Denied, (LimitFacts { concurrent: NonZeroU32::new(most), ..facts }, met))
+    };
+    let says = |most, expected: &str| {
+        let sentence = sentence(&at_once(most), Viewer::ThisGateway);
+        assert!(sentence.contains(expected), "{sentence}");
+    };
+    says(1, "allows 1 request at a time for client_ip 198.51.100.7 with param.user alice, and one was under way");
+    says(2, "allows 2 requests at a time for client_ip 198.51.100.7 with param.user alice, and so many were under way");
+    assert_eq!(span_words(Duration::from_millis(1)), "1 millisecond");
+    assert_eq!(span_words(Duration::from_secs(3600)), "1 hour");
 }
 
 #[test]
