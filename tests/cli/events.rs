@@ -73,6 +73,11 @@ fn what_was_denied_lately_is_one_line_for_each_key() {
     assert!(ended.stdout.contains("  5 denials of pace for 127.0.0.1"), "{ended:?}");
     assert_eq!(events(&["--since", "10m", "--format", "json"]).json()[0]["denied"], 5);
     assert_eq!(events(&["--since", "soon"]).code, Some(2));
+    for span in ["0m", "25h", "90s"] {
+        let ended = events(&["--since", span]);
+        assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{span}: {ended:?}");
+        assert!(ended.stderr.contains("write whole minutes, from `1m` up to `24h`"), "{span}: {ended:?}");
+    }
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! `portcullis events`: prints the events of a running gateway as they happen.
 
 use std::ops::ControlFlow;
+use std::time::Duration;
 
+use anyhow::Context;
 use serde_json::Value;
 
 use super::client::StreamEnd;
@@ -31,8 +33,8 @@ Exit codes: 0 the gateway ended the stream, 1 it refused the request, 3 it could
 broke.")]
 pub(in crate::cli) struct Arguments {
     /// Print what was denied, banned and reloaded in this time until now instead, in whole minutes up to 24h
-    #[arg(long, value_name = "DURATION")]
-    since: Option<Span>,
+    #[arg(long, value_name = "DURATION", value_parser = past_minutes)]
+    since: Option<u16>,
     #[command(flatten)]
     gateway: GatewayArguments,
     /// The output format
@@ -41,8 +43,8 @@ pub(in crate::cli) struct Arguments {
 }
 
 pub(in crate::cli) fn events(Arguments { since, gateway, format }: &Arguments) -> anyhow::Result<Exit> {
-    if let Some(Span(since)) = since {
-        return past_events(gateway, *since, *format);
+    if let Some(minutes) = since {
+        return past_events(gateway, *minutes, *format);
     }
     let client = gateway.client()?;
     let mut parser = EventParser::default();
@@ -65,6 +67,17 @@ pub(in crate::cli) fn events(Arguments { since, gateway, format }: &Arguments) -
         Err(error) => report_unreachable(&client, &error),
     })
 }
+
+/// The minutes of a duration: what the gateway remembers, in its steps.
+fn past_minutes(text: &str) -> anyhow::Result<u16> {
+    let Span(span) = text.parse()?;
+    let minutes = u16::try_from(span.as_secs() / 60).ok();
+    let minutes = minutes.filter(|&minutes| span == Duration::from_secs(60 * u64::from(minutes)));
+    minutes.filter(|minutes| (1..=MAX_MINUTES).contains(minutes)).context("write whole minutes, from `1m` up to `24h`")
+}
+
+/// What the gateway remembers.
+const MAX_MINUTES: u16 = 24 * 60;
 
 /// Finds the events in a stream that comes in pieces of any size.
 #[derive(Debug, Default)]
@@ -133,6 +146,17 @@ mod tests {
     }
 
     #[test]
+    fn whole_minutes_of_a_day_may_be_asked_for() {
+        for (text, minutes) in [("1m", 1), ("60s", 1), ("10m", 10), ("24h", 1440), ("1d", 1440)] {
+            assert_eq!(past_minutes(text).ok(), Some(minutes), "{text}");
+        }
+        for text in ["0", "0m", "59s", "90s", "1441m", "25h", "60001ms", "50d"] {
+            let refused = past_minutes(text).unwrap_err().to_string();
+            assert_eq!(refused, "write whole minutes, from `1m` up to `24h`", "{text}");
+        }
+    }
+
+    #[test]
     fn an_event_is_one_line_for_people() {
         let event = json!({
             "time": "2026-11-21T12:00:00.000Z", "event": "ban", "limit": "login", "client": "198.51.100.7",
@@ -144,6 +168,7 @@ mod tests {
              until 2026-11-21T12:15:00.000Z  (a[31mb)"
         );
         assert_eq!(event_line(&json!({"event": "lost", "lost": 7})), "7 more events are not shown: they came too fast");
+        assert_eq!(event_line(&json!({"event": "lost", "lost": 1})), "1 more event is not shown: it came too fast");
     }
 
     proptest! {
@@ -158,4 +183,3 @@ mod tests {
         }
     }
 }
-        assert_eq!(event_line(&json!({"event": "lost", "lost": 1})), "1 more event is not shown: it came too fast");

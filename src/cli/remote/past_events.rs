@@ -1,7 +1,6 @@
 //! `portcullis events --since`: what was denied lately, and what was banned and reloaded, what is alike as one line.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use http::Method;
 use serde::Deserialize;
@@ -41,8 +40,7 @@ struct LimitName {
 }
 
 /// Prints the lines, the one that ended last at the end, as a log would.
-pub(super) fn past_events(gateway: &GatewayArguments, since: Duration, format: Format) -> anyhow::Result<Exit> {
-    let minutes = since.as_secs().div_ceil(60).clamp(1, MAX_MINUTES);
+pub(super) fn past_events(gateway: &GatewayArguments, minutes: u16, format: Format) -> anyhow::Result<Exit> {
     let mut lines = match lines(gateway, minutes)? {
         Ok(lines) => lines,
         Err(exit) => return Ok(exit),
@@ -56,7 +54,7 @@ pub(super) fn past_events(gateway: &GatewayArguments, since: Duration, format: F
     Ok(Exit::Done)
 }
 
-fn lines(gateway: &GatewayArguments, minutes: u64) -> anyhow::Result<Result<Vec<PastLine>, Exit>> {
+fn lines(gateway: &GatewayArguments, minutes: u16) -> anyhow::Result<Result<Vec<PastLine>, Exit>> {
     let limits: Vec<LimitName> = match ask(gateway, "/api/v1/limits")? {
         Ok(limits) => limits,
         Err(exit) => return Ok(Err(exit)),
@@ -103,9 +101,6 @@ impl Denials {
 
 /// The most keys of a limit that are printed.
 const MOST: u64 = 1000;
-
-/// What the gateway remembers.
-const MAX_MINUTES: u64 = 24 * 60;
 
 #[cfg(test)]
 mod tests {
