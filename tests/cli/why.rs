@@ -30,6 +30,23 @@ fn why_tells_the_story_of_one_denial() {
 }
 
 #[test]
+fn why_names_the_lists_of_a_route_that_lets_only_their_members_in() {
+    let gateway = Gateway::with_token(
+        "\
+admin: {address: 127.0.0.1:0, token_file: token}
+upstream: http://127.0.0.1:1
+lists: {office: {addresses: [192.0.2.0/24]}, vpn: {addresses: [198.51.100.0/24]}}
+routes:
+  - {name: staff, match: /staff/*, only: [office, vpn]}
+",
+    );
+    let denied = gateway.get("/staff/plans").send();
+    let ended = gateway.run(&["why", denied.header("x-request-id").expect("an id")]);
+    let why = "the route staff lets only members of the lists office and vpn in, and 127.0.0.1 is on none.";
+    assert!(denied.status == 403 && ended.stdout.contains(why), "{ended:?}");
+}
+
+#[test]
 fn top_shows_who_asks_most() {
     let gateway = Gateway::with_token(CONFIG);
     for _ in 0..4 {

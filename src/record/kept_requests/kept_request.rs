@@ -156,7 +156,12 @@ impl KeptRequest {
     }
 
     pub fn route(&self) -> Option<&str> {
-        self.route.map(|route| self.policy.route(route))
+        self.route.map(|route| &*self.policy.route(route).name)
+    }
+
+    /// The lists whose members alone its route lets in. Empty: the route lets everyone in.
+    pub(super) fn only(&self) -> &[Arc<str>] {
+        self.route.map_or(&[], |route| &self.policy.route(route).only)
     }
 
     /// The limit that decided.

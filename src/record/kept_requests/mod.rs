@@ -23,6 +23,7 @@ pub use self::kept_request::KeptLimit;
 pub use self::kept_request::KeptRequest;
 pub use self::limit_facts::LimitFacts;
 pub use self::policy_facts::PolicyFacts;
+pub use self::policy_facts::RouteFacts;
 pub use self::ring::KeptRequests;
 pub use self::story::LimitStory;
 pub use self::story::RateStory;

@@ -14,6 +14,7 @@ use super::KeptLimit;
 use super::KeptRequest;
 use super::LimitFacts;
 use super::PolicyFacts;
+use super::RouteFacts;
 use crate::client::ClientIp;
 use crate::client::Identity;
 use crate::clock::Timestamp;
@@ -41,7 +42,16 @@ pub(crate) fn limit_facts(name: &str) -> LimitFacts {
 
 /// The routes `one` and `login`, and these limits.
 pub(crate) fn policy(limits: &[LimitFacts]) -> Arc<PolicyFacts> {
-    Arc::new(PolicyFacts { routes: vec!["one".into(), "login".into()], limits: limits.to_vec() })
+    policy_with_only(&[], limits)
+}
+
+/// The same where `login` lets only the members of these lists in.
+pub(crate) fn policy_with_only(lists: &[&str], limits: &[LimitFacts]) -> Arc<PolicyFacts> {
+    let route = |name: &str, only: &[&str]| RouteFacts {
+        name: name.into(),
+        only: only.iter().map(|&list| list.into()).collect(),
+    };
+    Arc::new(PolicyFacts { routes: vec![route("one", &[]), route("login", lists)], limits: limits.to_vec() })
 }
 
 /// The first limit decided at [`TIME`], and denies for 36.5 s.

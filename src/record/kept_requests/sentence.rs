@@ -87,9 +87,21 @@ fn without_limit(request: &KeptRequest) -> String {
             let end = request.facts.frees_at.map(|end| format!(" until {}", clock_time(end, request.facts.came)));
             format!("{client} is banned{} (ban {ban})", end.unwrap_or_default())
         }
-        (None, None, Some(route)) if request.decision == DecisionLabel::Listed => {
-            format!("the route {route} lets only members of its lists in, and {client} is not on one")
-        }
+        (None, None, route) if request.decision == DecisionLabel::Listed => match (route, request.only()) {
+            (Some(route), [list]) => {
+                format!("the route {route} lets only members of the list {list} in, and {client} is not on it")
+            }
+            (Some(route), [lists @ .., last]) => {
+                let lists = lists.join(", ");
+                format!(
+                    "the route {route} lets only members of the lists {lists} and {last} in, and {client} is on none"
+                )
+            }
+            // The request may be read as one for several routes, and any of them may have lists.
+            (_, []) | (None, _) => {
+                format!("a route that it may be read for lets only members of its lists in, and {client} is not on one")
+            }
+        },
         _ => format!("a rule of the gateway denies {client}"),
     }
 }

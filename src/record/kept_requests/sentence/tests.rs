@@ -14,6 +14,7 @@ use crate::record::kept_requests::samples::facts;
 use crate::record::kept_requests::samples::kept;
 use crate::record::kept_requests::samples::limit_facts;
 use crate::record::kept_requests::samples::policy;
+use crate::record::kept_requests::samples::policy_with_only;
 use crate::record::kept_requests::samples::record;
 
 fn limit(rates: &str) -> (LimitFacts, KeptLimit) {
@@ -93,10 +94,6 @@ fn every_other_cause_has_its_words() {
         "Denied at 22:13:20 UTC: the list abusers denies 198.51.100.7.",
     );
     check(
-        &without_any_limit(never, &listed),
-        "Denied at 22:13:20 UTC: the route login lets only members of its lists in, and 198.51.100.7 is not on one.",
-    );
-    check(
         &without_any_limit(DecisionFacts { cause: KeptCause::TooManyValues, ..never }, &record()),
         "Denied at 22:13:20 UTC: it sent a field that a limit counts too often.",
     );
@@ -111,6 +108,28 @@ fn every_other_cause_has_its_words() {
         "Held for 20 seconds at 22:13:20 UTC, then forwarded: the limit login-pace allows 3 requests an hour for \
          client_ip 198.51.100.7 with param.user alice, and so many were counted.",
     );
+}
+
+#[test]
+fn a_denial_by_a_route_names_the_lists_whose_members_it_lets_in() {
+    let listed = RequestRecord { decision: DecisionLabel::Listed, ..record() };
+    let denied = |lists: &[&str], record: &RequestRecord<'_>| {
+        let never = DecisionFacts { frees_at: None, limit: None, ..facts() };
+        kept(&policy_with_only(lists, &[]), never, [], record)
+    };
+    check(
+        &denied(&["office"], &listed),
+        "Denied at 22:13:20 UTC: the route login lets only members of the list office in, and 198.51.100.7 is not on it.",
+    );
+    check(
+        &denied(&["office", "vpn", "partners"], &listed),
+        "Denied at 22:13:20 UTC: the route login lets only members of the lists office, vpn and partners in, and \
+         198.51.100.7 is on none.",
+    );
+    let other = "Denied at 22:13:20 UTC: a route that it may be read for lets only members of its lists in, and \
+                 198.51.100.7 is not on one.";
+    check(&denied(&[], &listed), other);
+    check(&denied(&["office"], &RequestRecord { route: None, ..listed }), other);
 }
 
 #[test]
