@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// How a command ended. Usage errors (2) are reported by the parser of the command line.
+/// How a command ended. Usage errors (2) are reported as the parser of the command line does.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Exit {
     Done,

@@ -7,9 +7,10 @@ use std::net::SocketAddr;
 
 use anyhow::Context;
 use anyhow::anyhow;
-use anyhow::bail;
 use bytes::Bytes;
+use clap::Args;
 use clap::ValueEnum;
+use clap::error::ErrorKind;
 use http::HeaderValue;
 use http::Method;
 use http::Uri;
@@ -47,7 +48,7 @@ Examples:
 
 --as forward-auth: the request that a proxy describes before it forwards it. --from is the client that the proxy names.
 --as rls: a descriptor that Envoy's rate limit filter asks about, with its domain and entries instead of a URL; an entry
-without `=` has no value.")]
+without a value, written `user` or `user=`, is there and empty, as it is for the gateway.")]
 pub(super) struct Arguments {
     #[command(flatten)]
     config: ConfigFile,
@@ -89,6 +90,7 @@ enum AskedAs {
 }
 
 pub(super) fn explain(arguments: &Arguments) -> anyhow::Result<Exit> {
+    arguments.check()?;
     let settings = match config::load(&arguments.config.file) {
         Ok(settings) => settings,
         Err(mistakes) => {
@@ -98,13 +100,10 @@ pub(super) fn explain(arguments: &Arguments) -> anyhow::Result<Exit> {
     };
     match arguments.asked_as {
         AskedAs::Rls => {
-            let descriptor = descriptor(arguments)?;
-            print(&explain::explain_descriptor(&settings.policy, &arguments.url, &descriptor), arguments.format);
+            let explanation = explain::explain_descriptor(&settings.policy, &arguments.url, &descriptor(arguments));
+            print(&explanation, arguments.format);
         }
         AskedAs::Client | AskedAs::ForwardAuth => {
-            if let Some(entry) = arguments.entries.first() {
-                bail!("`{entry}` is an entry of a descriptor: add `--as rls`, and the domain in the place of the URL");
-            }
             print(&explain_request(&settings, arguments)?, arguments.format);
         }
     }
@@ -118,16 +117,32 @@ fn print(explanation: &(impl fmt::Display + Serialize), format: Format) {
     }
 }
 
-/// The descriptor of the command line. What describes a request has no place beside it.
-fn descriptor(arguments: &Arguments) -> anyhow::Result<Descriptor> {
-    if arguments.method.is_some() || arguments.body.is_some() || !arguments.headers.is_empty() {
-        bail!("with `--as rls` there is no request: write the entries of the descriptor, such as `user=alice`");
+impl Arguments {
+    /// What describes a request has no place beside a descriptor, and the other way round.
+    fn check(&self) -> Result<(), clap::Error> {
+        let has_request = self.method.is_some() || self.body.is_some() || !self.headers.is_empty();
+        let wrong = match (self.asked_as, self.entries.first()) {
+            (AskedAs::Rls, _) if has_request => {
+                "with `--as rls` there is no request: write the entries of the descriptor, such as `user=alice`"
+                    .to_owned()
+            }
+            (AskedAs::Client | AskedAs::ForwardAuth, Some(entry)) => {
+                format!("`{entry}` is an entry of a descriptor: add `--as rls`, and the domain in the place of the URL")
+            }
+            _ => return Ok(()),
+        };
+        let mut command = Self::augment_args(clap::Command::new("portcullis explain"));
+        Err(command.error(ErrorKind::ArgumentConflict, wrong))
     }
+}
+
+/// The descriptor of the command line.
+fn descriptor(arguments: &Arguments) -> Descriptor {
     let entry = |text: &String| {
         let (name, value) = text.split_once('=').unwrap_or((text, ""));
         DescriptorEntry { name: name.to_owned(), value: value.to_owned() }
     };
-    Ok(Descriptor { entries: arguments.entries.iter().map(entry).collect() })
+    Descriptor { entries: arguments.entries.iter().map(entry).collect() }
 }
 
 /// Takes the request through the steps of the gateway, up to the store.

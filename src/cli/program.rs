@@ -116,6 +116,9 @@ pub fn main() -> ExitCode {
     match exit {
         Ok(exit) => exit.into(),
         Err(error) => {
+            if let Some(usage) = error.downcast_ref::<clap::Error>() {
+                usage.exit();
+            }
             output::print_error(&format!("{error:#}"));
             Exit::Wrong.into()
         }

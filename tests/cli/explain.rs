@@ -154,6 +154,11 @@ fn a_descriptor_is_explained_with_the_limits_that_it_meets_and_why_not_the_other
         assert!(told.contains(expected), "no `{expected}` in\n{told}");
     }
     assert!(explain(&["shop", "user=root"]).contains("the entry \"user\" is root, which `except` frees"));
+    for empty in ["user", "user="] {
+        let told = explain(&["shop", empty]);
+        assert!(told.contains("  key     descriptor.user = (empty)\n"), "{told}");
+        assert!(told.contains("decision  as the counters stand"), "{told}");
+    }
     assert!(explain(&["shop", "path"]).contains("there is no entry \"user\""));
     assert!(explain(&["nowhere", "user=alice"]).contains("route     none, the domain is not limited"));
     let story = folder.run(&["explain", "--as", "rls", "--format", "json", "shop", "user=alice"]).json();
@@ -196,9 +201,18 @@ fn where_a_descriptor_is_denied_or_refused_no_limit_is_checked() {
 #[test]
 fn a_descriptor_is_no_request_and_a_request_no_descriptor() {
     let folder = Folder::with(DOMAIN);
-    for words in [&["--as", "rls", "-X", "POST", "shop"][..], &["/login", "user=alice"], &["--as", "smtp", "/"]] {
+    for words in [
+        &["--as", "rls", "-X", "POST", "shop"][..],
+        &["--as", "rls", "-d", "user=alice", "shop"],
+        &["/login", "user=alice"],
+        &["--as", "forward-auth", "/login", "user=alice"],
+        &["--as", "smtp", "/"],
+        // Whatever the configuration is.
+        &["-c", "missing.yaml", "/login", "user=alice"],
+    ] {
         let ended = folder.run(&[&["explain"], words].concat());
-        assert!(matches!(ended.code, Some(1 | 2)) && ended.stdout.is_empty(), "{ended:?}");
+        assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{ended:?}");
+        assert!(ended.stderr.contains("--help"), "{ended:?}");
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::EmptyValue;
 use super::KeyPartExplanation;
 use super::LimitExplanation;
 use super::LimitOutcome;
@@ -44,6 +45,7 @@ pub fn explain_descriptor(policy: &Policy, domain: &str, descriptor: &Descriptor
     let part = |part: &KeyPart| KeyPartExplanation {
         selector: part.selector.to_string(),
         values: descriptor.different_values(part).unwrap_or_default().iter().map(ToString::to_string).collect(),
+        empty: EmptyValue::Present,
     };
     let refused =
         call(domain, descriptor).meet(policy, &KeyHasher::new([0; 16])).err().map(|invalid| invalid.to_string());

@@ -21,5 +21,6 @@ pub use self::explanation::ListExplanation;
 pub use self::explanation::RouteExplanation;
 pub use self::explanation::RouteMatch;
 pub use self::limit::algorithm_name;
+pub use self::part::EmptyValue;
 pub use self::part::KeyPartExplanation;
 pub use self::request::explain;

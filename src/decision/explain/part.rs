@@ -6,11 +6,22 @@ use crate::key::KeyPart;
 use crate::key::Source;
 use crate::key::extract;
 
-/// One part of a key, and its values in the request. A missing value is the empty one.
+/// One part of a key, and its values in the request or the descriptor.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct KeyPartExplanation {
     pub selector: String,
     pub values: Vec<String>,
+    #[serde(skip)]
+    pub empty: EmptyValue,
+}
+
+/// What an empty value is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum EmptyValue {
+    /// In a request a field that is empty counts like one that is missing.
+    Missing,
+    /// An entry of a descriptor is there without a value.
+    Present,
 }
 
 pub(super) fn explain_part(part: &KeyPart, source: &Source<'_>) -> KeyPartExplanation {
@@ -18,5 +29,5 @@ pub(super) fn explain_part(part: &KeyPart, source: &Source<'_>) -> KeyPartExplan
     if let Ok(found) = extract::values(part, source) {
         values.extend(found.values.into_iter().map(std::borrow::Cow::into_owned));
     }
-    KeyPartExplanation { selector: part.selector.to_string(), values }
+    KeyPartExplanation { selector: part.selector.to_string(), values, empty: EmptyValue::Missing }
 }

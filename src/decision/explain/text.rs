@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::AccessExplanation;
 use super::Asker;
+use super::EmptyValue;
 use super::Explanation;
 use super::KeyPartExplanation;
 use super::KnownClientsExplanation;
@@ -21,7 +22,7 @@ impl fmt::Display for Explanation {
         match self.readings.as_deref() {
             None => writeln!(f, "read as   any path: it is spelled in more ways than are looked at")?,
             Some([]) => {}
-            Some(readings) => writeln!(f, "read as   {}, too", Quoted(readings))?,
+            Some(readings) => writeln!(f, "read as   {}, too", Quoted(readings, EmptyValue::Missing))?,
         }
         if self.asker == Asker::ForwardAuth {
             writeln!(f, "asked by  a proxy (forward auth), which forwards the request itself")?;
@@ -168,19 +169,23 @@ impl fmt::Display for OutcomeExplanation {
 
 impl fmt::Display for KeyPartExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} = {}", self.selector, Quoted(&self.values))?;
+        write!(f, "{} = {}", self.selector, Quoted(&self.values, self.empty))?;
         if self.values.is_empty() { f.write_str("(too many values)") } else { Ok(()) }
     }
 }
 
 /// Quoted values, so that no control character of a request reaches the terminal.
-struct Quoted<'a>(&'a [String]);
+struct Quoted<'a>(&'a [String], EmptyValue);
 
 impl fmt::Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, value) in self.0.iter().enumerate() {
             let separator = if i == 0 { "" } else { ", " };
-            if value.is_empty() { write!(f, "{separator}(missing)")? } else { write!(f, "{separator}{value:?}")? }
+            match self.1 {
+                EmptyValue::Missing if value.is_empty() => write!(f, "{separator}(missing)")?,
+                EmptyValue::Present if value.is_empty() => write!(f, "{separator}(empty)")?,
+                EmptyValue::Missing | EmptyValue::Present => write!(f, "{separator}{value:?}")?,
+            }
         }
         Ok(())
     }
