@@ -1,7 +1,5 @@
 //! The live stream of events, for clients of the admin API.
 
-mod pace;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,9 +14,9 @@ use tokio::time::sleep;
 use tokio::time::sleep_until;
 use tokio_util::sync::CancellationToken;
 
-use self::pace::Pace;
 use super::Event;
 use super::event::EventKind;
+use super::event_pace::EventPace;
 use crate::clock::Clock;
 
 /// A subscriber that reads too slowly loses events. It never delays the gateway. Of a flood of denials the stream takes so
@@ -26,7 +24,7 @@ use crate::clock::Clock;
 #[derive(Debug)]
 pub struct EventStream {
     sender: broadcast::Sender<Arc<StreamEvent>>,
-    pace: Arc<Pace>,
+    pace: Arc<EventPace>,
     /// The number of the latest event.
     latest: Mutex<u64>,
     permits: Arc<Semaphore>,
@@ -37,7 +35,7 @@ pub struct EventStream {
 #[derive(Debug)]
 pub struct Subscription {
     receiver: broadcast::Receiver<Arc<StreamEvent>>,
-    pace: Arc<Pace>,
+    pace: Arc<EventPace>,
     /// How many events this subscriber knows to be left out.
     left_out: u64,
     left_out_told: Instant,
@@ -82,7 +80,7 @@ impl EventStream {
     pub(super) fn new(clock: Clock) -> Self {
         Self {
             sender: broadcast::Sender::new(MAX_BEHIND),
-            pace: Arc::new(Pace::new(clock)),
+            pace: Arc::new(EventPace::new(clock)),
             latest: Mutex::new(0),
             permits: Arc::new(Semaphore::new(MAX_SUBSCRIBERS)),
             closed: Mutex::new(CancellationToken::new()),

@@ -9,6 +9,7 @@ pub mod advice;
 pub mod audit;
 pub mod event;
 pub mod event_bus;
+mod event_pace;
 pub mod event_stream;
 pub mod heavy_keys;
 pub mod history;

@@ -12,7 +12,7 @@ use crate::clock::Timestamp;
 /// A flood has tens of thousands of denials in a second, more than anybody reads. What is beyond the first ones of a second
 /// costs its request a count, however many subscribers there are.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct EventPace {
     clock: Clock,
     /// Before this moment nothing more is taken, in microseconds since the Unix epoch.
     full_until: AtomicU64,
@@ -32,7 +32,7 @@ pub(super) const MOST_PER_SECOND: usize = 500;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-impl Pace {
+impl EventPace {
     pub(super) fn new(clock: Clock) -> Self {
         let second = Mutex::new(Second { began: Timestamp::EPOCH, taken: 0 });
         Self { clock, full_until: AtomicU64::new(0), second, left_out: AtomicU64::new(0) }
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn no_second_has_more_than_its_events_and_the_others_are_counted() {
         let clock = ManualClock::at(Timestamp::from_micros(7_000_000));
-        let pace = Pace::new(Clock::Manual(clock.clone()));
+        let pace = EventPace::new(Clock::Manual(clock.clone()));
         let taken = || (0..2 * MOST_PER_SECOND).filter(|_| pace.take()).count();
         assert_eq!((taken(), pace.left_out()), (MOST_PER_SECOND, MOST_PER_SECOND as u64));
         clock.advance(Duration::from_micros(999_999));
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn threads_together_take_no_more_than_one() {
-        let pace = Pace::new(Clock::Manual(ManualClock::at(Timestamp::from_micros(7_000_000))));
+        let pace = EventPace::new(Clock::Manual(ManualClock::at(Timestamp::from_micros(7_000_000))));
         let taken: usize = std::thread::scope(|scope| {
             let threads = [(); 4].map(|()| scope.spawn(|| (0..MOST_PER_SECOND).filter(|_| pace.take()).count()));
             threads.into_iter().map(|thread| thread.join().unwrap()).sum()
