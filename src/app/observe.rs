@@ -65,7 +65,7 @@ fn observed_limit(live: &Snapshot, id: LimitId, limit: &Limit, totals: &Totals, 
         routes: routes.iter().map(|route| route.name.to_string()).collect(),
         domain: routes.iter().find_map(|route| route.domain.as_deref()).map(str::to_owned),
         waits_for_rare_requests: is_left_out(live, id, limit)
-            || !routes.is_empty() && routes.iter().all(|route| waits_for_rare_requests(route, limit)),
+            || !routes.is_empty() && routes.iter().all(|route| waits_for_rare_requests(route, limit, totals)),
         passed: if stands_everywhere {
             totals.passed
         } else {
@@ -88,9 +88,10 @@ fn is_left_out(live: &Snapshot, id: LimitId, limit: &Limit) -> bool {
 
 /// Whether a limit is only for requests with something that an ordinary one may lack: its route waits for them, or it chooses
 /// among descriptors by their values. In a domain no limit on concurrent requests counts anything.
-fn waits_for_rare_requests(Route { condition, domain, .. }: &Route, limit: &Limit) -> bool {
+fn waits_for_rare_requests(Route { name, condition, domain, .. }: &Route, limit: &Limit, totals: &Totals) -> bool {
     !limit.descriptors.values.is_empty()
-        || domain.is_some() && matches!(limit.rule, Rule::Concurrent(_))
+        // No proxy has asked about the domain yet.
+        || domain.is_some() && (totals.route(name) == 0 || matches!(limit.rule, Rule::Concurrent(_)))
         || !condition.headers.is_empty()
         || !condition.queries.is_empty()
         || !condition.cookies.is_empty()

@@ -62,15 +62,6 @@ fn a_key_that_no_descriptor_has_is_named_and_a_limit_that_chooses_among_values_i
 }
 
 #[test]
-fn a_domain_that_no_call_asks_with_is_named() {
-    let gateway = gateway("    limits: [{name: pace, key: descriptor.user, rate: 100000/hour}]\n");
-    let connection = Connection::open(gateway.address());
-    call_until_advised(&gateway, &connection, "shopp");
-    let [advice] = &advice(&gateway, "limit_never_counted")[..] else { panic!("one advice") };
-    assert!(advice["help"].as_str().is_some_and(|help| help.contains("`match: {domain: NAME}`")), "{advice}");
-}
-
-#[test]
 fn a_route_that_waits_for_answers_is_named_once_a_call_has_asked() {
     let gateway = gateway(
         "    outcome: {failure: {status: 401}}\n    limits:\n      \
