@@ -82,6 +82,13 @@ impl Container {
         docker(&[&["exec", &self.name], program].concat())
     }
 
+    /// What its program has written to standard error so far.
+    #[track_caller]
+    pub(super) fn log(&self) -> String {
+        let logs = format!("docker logs {} 2>&1 >/dev/null", self.name);
+        succeed(Command::new("sh").args(["-c", &logs]))
+    }
+
     /// Starts a program inside, in the background.
     #[track_caller]
     pub(super) fn spawn(&self, program: &[&str]) {

@@ -7,6 +7,7 @@
 mod containers;
 mod load;
 mod network_faults;
+mod outages;
 mod site;
 
 #[path = "../support/mod.rs"]
