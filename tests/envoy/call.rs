@@ -148,4 +148,4 @@ impl Called {
 /// The bytes before a message: whether it is compressed, and its length.
 const PREFIX: usize = 5;
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);

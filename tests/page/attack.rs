@@ -12,7 +12,6 @@ use serde_json::json;
 use crate::browser::Browser;
 use crate::fleet::Fleet;
 use crate::support::Response;
-use crate::support::Stopwatch;
 use crate::support::eventually;
 use crate::support::hydra;
 
@@ -31,7 +30,6 @@ const SPRAYED_THROUGH: usize = 200;
 
 #[test]
 fn any_gateway_tells_the_story_of_an_attack_and_ends_it() {
-    let taken = Stopwatch::start();
     let fleet = Fleet::start();
     let page = Browser::start();
     fleet.show(1, &page);
@@ -49,7 +47,6 @@ fn any_gateway_tells_the_story_of_an_attack_and_ends_it() {
     }
     shows_what_the_api_says(&fleet, &page, &attacker);
     bans_and_lifts(&fleet, &page);
-    assert!(taken.elapsed().as_secs() < 60, "{:?}", taken.elapsed());
 }
 
 /// Hydra guesses at one account, 200 addresses spray one password over others, and the owner logs in meanwhile: denied

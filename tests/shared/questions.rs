@@ -154,9 +154,7 @@ fn a_gateway_that_does_not_answer_is_named_until_it_does() {
     assert!(said.contains(&format!("without {silent}, which does not answer")), "{said}");
     // Where one is known to be gone, nobody waits for it.
     eventually("it counts as gone", || states(first).contains(&json!("gone")));
-    let begun = Stopwatch::start();
-    assert_eq!(json_of(first, "history")["missing"], json!([silent]));
-    assert!(begun.elapsed() < Duration::from_millis(290), "{:?}", begun.elapsed());
+    nobody_is_waited_for(first, &json!([silent]));
 
     site.gateways[2].signal("CONT");
     eventually("it answers again", || states(first) == ["up", "up", "up"]);
@@ -227,6 +225,18 @@ fn gateways_at_rest_write_nothing_and_many_who_ask_share_the_questions() {
     assert!(asked >= 40, "{asked} answers in three seconds to ten who ask");
 }
 
+/// A gateway that waited would do so for 300 ms each time. The machine may be busy at one time.
+#[track_caller]
+fn nobody_is_waited_for(gateway: &Gateway, missing: &Value) {
+    let took = || {
+        let begun = Stopwatch::start();
+        assert_eq!(json_of(gateway, "history")["missing"], *missing);
+        begun.elapsed()
+    };
+    let fastest = (0..5).map(|_| took()).min();
+    assert!(fastest < Some(Duration::from_millis(290)), "{fastest:?}");
+}
+
 #[test]
 fn who_may_not_publish_answers_from_what_was_written() {
     let _alone = alone();
@@ -240,9 +250,7 @@ fn who_may_not_publish_answers_from_what_was_written() {
     thread::sleep(WRITTEN);
     assert_eq!((denied(&gateways[1]), busiest(&gateways[1]).0), (2, 2));
     assert!(!story(&gateways[1], &answers[3]).is_null());
-    let begun = Stopwatch::start();
-    assert_eq!(json_of(&gateways[1], "history")["missing"], json!([]));
-    assert!(begun.elapsed() < Duration::from_millis(290), "nobody is waited for");
+    nobody_is_waited_for(&gateways[1], &json!([]));
     assert_eq!(states(&gateways[1]), ["up", "up"]);
     gateways[0].kill();
     eventually("it is not heard of any more", || states(&gateways[1]) == ["up", "gone"]);
