@@ -9,6 +9,7 @@ mod gunicorn;
 mod login;
 mod methods;
 mod nginx;
+mod node;
 mod php;
 mod site;
 mod spelling;

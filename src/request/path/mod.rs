@@ -1,6 +1,7 @@
 //! The path of a request: one canonical form for all its spellings, and the other paths that applications may read it
 //! as.
 
+mod authority;
 mod canonical;
 mod classify;
 mod decode;

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use super::authority;
 use super::canonical::CanonicalPath;
 use super::decode::MAX_DECODE_ROUNDS;
 use super::decode::decode;
@@ -33,10 +34,16 @@ pub(super) fn of(path: &str, plain: &str, canonical: &str) -> PathReadings {
     if let Some(text) = without_broken_escapes(path) {
         search.in_every_grammar(&decode_once(&text).unwrap_or(text));
     }
-    if is_ambiguous(path, plain) {
+    let (is_ambiguous, has_authority) = (is_ambiguous(path, plain), authority::begins(plain));
+    if is_ambiguous || has_authority {
         let mut text = Cow::Borrowed(path);
         for _ in 0..=MAX_DECODE_ROUNDS {
-            search.in_every_grammar(&text);
+            if is_ambiguous {
+                search.in_every_grammar(&text);
+            }
+            if has_authority {
+                search.behind_authorities(&text);
+            }
             match decode_once(&text) {
                 Some(plain) => text = Cow::Owned(plain),
                 None => break,
@@ -143,6 +150,17 @@ impl<'c> ReadingSearch<'c> {
                 }
             }
             self.found(&reading);
+        }
+    }
+
+    /// For applications that parse the path as a reference with an authority, and what stands behind that as another.
+    fn behind_authorities(&mut self, text: &str) {
+        for behind in authority::paths_behind(text) {
+            if !self.spend(text.len()) {
+                return;
+            }
+            self.in_every_grammar(&behind);
+            self.behind_authorities(&behind);
         }
     }
 

@@ -42,9 +42,40 @@ fn a_path_that_applications_resolve_differently_has_a_reading_for_each() {
     has("/login/../x", "/login/../x");
     has("/x%00/../login", "/x");
     has("/x%3f/../login", "/x");
-    for plain in ["/a%20b/%C3%A9", "/a;b=1/c;d", "//a/b/", "/%6cogin", "/%2525login", "/Dr. No"] {
+    for plain in ["/a%20b/%C3%A9", "/a;b=1/c;d", "/a//b/", "/%6cogin", "/%2525login", "/Dr. No"] {
         assert!(RequestPath::new(plain).readings().is_empty(), "{plain}: {:?}", RequestPath::new(plain).readings());
     }
+}
+
+#[test]
+fn a_path_that_may_be_parsed_as_a_url_has_a_reading_behind_the_host() {
+    let has = |sent: &str, reading: &str| {
+        let path = RequestPath::new(sent);
+        assert!(path.readings().iter().any(|other| other.folded() == reading), "{sent:?}: {:?}", path.readings());
+    };
+    for sent in [
+        "//x/login",
+        "//x:80/LOGIN/",
+        "//x@y/login",
+        "//[::1]/%6cogin",
+        "//x;a/login",
+        "/\\x/login",
+        "/\\/x/login",
+        "///x/login",
+        "/%2fx/login",
+        "/%5Cx/login",
+        "/%252f/x/login",
+        "//x//y/login",
+        "//x/a/../login",
+        "//x/index.php/login",
+        "//x/login%3fa",
+        "//x\\y/../login",
+    ] {
+        has(sent, "/login");
+    }
+    has("//x", "/");
+    has("//cdn/app.js", "/app.js");
+    assert_eq!(CanonicalPath::new("//x/login").folded(), "/x/login");
 }
 
 #[test]
@@ -102,6 +133,8 @@ fn a_path_of_many_readings_may_be_any_and_takes_no_longer() {
         "/(S()A()".repeat(8_000),
         "%".repeat(60_000),
         "/a.php/%2f.%00;\\".repeat(300),
+        "//a".repeat(20_000),
+        "/\\a".repeat(20_000),
     ];
     for path in worst {
         let path = format!("/{path}");

@@ -95,6 +95,21 @@ pub(crate) const BEFORE: &[&str] = &[
     "HTTP://other.example:80/",
     "http://other.example/x/../",
     "//x/../",
+    "//x/",
+    "//x:80/",
+    "//u@x/",
+    "//x;y/",
+    "//[::1]/",
+    "//x//y/",
+    "///x/",
+    "//x/y/../",
+    "//x/index.php/",
+    "/\\x/",
+    "/\\/x/",
+    "//x\\y/",
+    "//x\\",
+    "/%2fx/",
+    "/%5cx/",
 ];
 
 pub(crate) const FEW_BEHIND: &[&str] = &["", "/", "/x", "/x.php", "?x", ";x", "/..;/x", "%00.js", "/%2e%2e/x"];
