@@ -3,6 +3,8 @@
 use std::thread;
 use std::time::Duration;
 
+use serde_json::json;
+
 use crate::site::Site;
 use crate::site::alone;
 use crate::support::Gateway;
@@ -12,6 +14,8 @@ use crate::support::Stopwatch;
 use crate::support::eventually;
 use crate::together::RULES;
 use crate::together::json_of;
+use crate::together::login;
+use crate::together::story;
 
 /// Sends so many requests at once, most of which are denied. Returns the ids of those, in the order of their connections.
 fn burst(gateway: &Gateway, count: usize) -> Vec<String> {
@@ -75,4 +79,19 @@ fn a_gateway_that_ends_in_order_writes_all_stories_first() {
     site.gateways[0].signal("TERM");
     site.gateways[0].ended();
     assert_eq!(unknown(&site.gateways[1], &ids), Vec::<&String>::new());
+}
+
+#[test]
+fn how_a_key_stands_that_other_gateways_count_is_told_by_redis_alone() {
+    let _alone = alone();
+    let site = Site::start(2, "timeout: 10s", "  nodes: 2", RULES);
+    let answers = [0, 0, 1, 1].map(|gateway| login(&site.gateways[gateway]));
+    assert_eq!(answers.each_ref().map(|answer| answer.status), [200, 200, 429, 429]);
+    // The second gateway has asked Redis for the first denial, and gives the next one by itself.
+    let counted = |answer| {
+        let limits = story(&site.gateways[1], answer)["limits"].take();
+        limits.as_array().expect("a list").iter().map(|limit| limit["rates"][0]["counted"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(counted(&answers[2]), [json!(2), json!(2)]);
+    assert_eq!(counted(&answers[3]), [json!(2), json!(null)]);
 }

@@ -132,8 +132,9 @@ impl Failover {
         self.redis.tasks()
     }
 
-    /// The verdicts for a batch that Redis has denied before. Keys without a known denial stand as they are counted in
-    /// this process. That is never more than Redis has counted, so whatever denies here would deny there as well.
+    /// The verdicts for a batch that Redis has denied before. Keys without a known denial are looked at as they are counted
+    /// in this process. That is never more than Redis has counted, so whatever denies here would deny there as well. How such
+    /// a key stands is told only where no other gateway counts it.
     fn deny(&self, local_batch: &Batch<'_>, denials: Denials) -> Vec<Verdict> {
         let remembered = self.local.is_known(local_batch);
         let verdict = |(charge, denial): (&Charge<'_>, Option<Denial>)| match denial {
@@ -141,11 +142,20 @@ impl Failover {
             None if charge.unless_known && remembered => Verdict::exempt(),
             // Redis was not asked whether the client is known, so this charge must not deny.
             None if charge.unless_known && !local_batch.known.is_empty() => {
-                Verdict { retry_after: None, ..self.local.look_at(charge) }
+                Verdict { retry_after: None, ..self.counted_here(charge) }
             }
-            None => self.local.look_at(charge),
+            None => self.counted_here(charge),
         };
         local_batch.charges.iter().zip(denials).map(verdict).collect()
+    }
+
+    /// The verdict of a key for which Redis is not asked.
+    fn counted_here(&self, charge: &Charge<'_>) -> Verdict {
+        let mut verdict = self.local.look_at(charge);
+        if self.nodes > NonZeroU32::MIN && verdict.passes() {
+            verdict.standings.clear();
+        }
+        verdict
     }
 
     /// Counts in memory what Redis has charged.
