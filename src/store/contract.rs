@@ -40,6 +40,6 @@ pub trait Observer: Send + Sync + std::fmt::Debug {
     /// Redis answered a decision after this time.
     fn round_trip(&self, span: Duration);
 
-    /// Redis did not answer a decision; `cause` is a label.
+    /// Redis did not answer a decision, or is known to be down and was not asked; `cause` is a label.
     fn failed(&self, cause: &'static str);
 }

@@ -83,6 +83,9 @@ fn metrics_tell_of_the_store() {
         gateway.get("/").send();
         metric(&gateway, "portcullis_store_up") == 0.0
     });
+    let before = metric(&gateway, "portcullis_store_errors_total");
+    (0..3).for_each(|_| _ = gateway.get("/").send());
+    assert_eq!(metric(&gateway, "portcullis_store_errors_total"), before + 3.0, "each is decided without Redis");
     redis.restart();
     eventually("redis is back", || metric(&gateway, "portcullis_store_up") > 0.0);
 }

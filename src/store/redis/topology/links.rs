@@ -68,7 +68,7 @@ impl Links {
 
     /// Runs a script on the server of this slot, within the timeout of the settings.
     pub async fn call(&self, slot: u16, invocation: &Invocation) -> Result<Value, Failure> {
-        let node = self.shared.topology.node(slot).ok_or(Failure::Open)?;
+        let node = self.shared.topology.node(slot).ok_or_else(|| self.unasked())?;
         self.bounded(node, async |progress| self.run(slot, invocation, progress).await).await
     }
 
@@ -216,10 +216,16 @@ impl Links {
         progress.node.fail(progress.generation, cause);
     }
 
+    /// Of a call that is not sent, because its server is known to be down.
+    fn unasked(&self) -> Failure {
+        self.observer.failed("down");
+        Failure::Open
+    }
+
     /// The connection of this core to the server of the call; connects if there is none.
     async fn connection(&self, progress: &mut Progress) -> Result<RedisConnection, Failure> {
         let node_connection = self.node_connection(&progress.node);
-        match node_connection.current(progress)? {
+        match node_connection.current(progress).map_err(|_| self.unasked())? {
             Some(connection) => Ok(connection),
             // Boxed, so that the future of a call over an open connection stays small.
             None => Box::pin(self.connect(&node_connection, progress)).await,
@@ -232,7 +238,7 @@ impl Links {
         progress: &mut Progress,
     ) -> Result<RedisConnection, Failure> {
         let _connecting = node_connection.connecting.lock().await;
-        if let Some(connection) = node_connection.current(progress)? {
+        if let Some(connection) = node_connection.current(progress).map_err(|_| self.unasked())? {
             return Ok(connection);
         }
         match self.shared.connector.connect(&node_connection.node.address).await {
