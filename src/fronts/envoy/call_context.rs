@@ -63,11 +63,16 @@ impl CallContext {
             Code::Unimplemented => StatusCode::NOT_IMPLEMENTED,
             _ => StatusCode::BAD_REQUEST,
         };
-        self.complaints.bad_call(self.asker(), "the message", &status.message(), self.gateway.now());
-        self.fault.set_mistake(&status.message(), http_status);
+        let words = match status.message() {
+            // Of a method that the service does not have.
+            "" => status.code().description(),
+            words => words,
+        };
+        self.complaints.bad_call(self.asker(), "the message", &words, self.gateway.now());
+        self.fault.set_mistake(&words, http_status);
         if self.fault.claim_record() {
             let nothing = RefusedHead { status: http_status, ..Description::default().shown() };
-            self.record(self.asker_as_client(), "http", &nothing, status.message());
+            self.record(self.asker_as_client(), "http", &nothing, words);
         }
     }
 
