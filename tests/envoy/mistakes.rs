@@ -151,19 +151,22 @@ fn a_second_mistake_is_named_within_the_minute_of_the_first() {
         lines.map(|line| serde_json::from_str::<Value>(&line).expect("JSON")).collect::<Vec<_>>()
     };
     let bare = crate::support::Request::new(gateway.address(), "GET", "/auth");
+    let without_descriptor = RateLimitRequest { domain: "d".to_owned(), ..RateLimitRequest::default() };
     for _ in 0..3 {
         connection.call(CHECK, &check(|http| http.headers.clear()));
         connection.call(CHECK, &check(|http| http.host.clear()));
         connection.call(PROCESS, &process(&[(":method", "GET"), (":path", "/p"), (":authority", "a.test")]));
         connection.call(SHOULD_RATE_LIMIT, &framed(b""));
+        connection.call(SHOULD_RATE_LIMIT, &framed(&without_descriptor.encode_to_vec()));
         assert_eq!(bare.clone().send().status, 400);
     }
-    eventually("five are named", || named().len() >= 5);
+    eventually("six are named", || named().len() >= 6);
     let parts: Vec<_> = named().iter().map(|line| line["part"].as_str().unwrap_or_default().to_owned()).collect();
     let expected = [
         "attributes.source.address",
         "attributes.request.http.host",
         "source.address",
+        "domain",
         "descriptors",
         "X-Forwarded-Uri",
     ];

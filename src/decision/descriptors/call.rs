@@ -38,6 +38,18 @@ pub enum InvalidCall {
     TooManyHits,
 }
 
+impl InvalidCall {
+    /// The part of the call that it is about, as Envoy's message names it.
+    pub fn part(self) -> &'static str {
+        match self {
+            Self::NoDomain => "domain",
+            Self::NoDescriptors | Self::TooManyDescriptors(_) | Self::TooManyKeys => "descriptors",
+            Self::TooManyEntries(_) | Self::TooManyValues => "descriptors[].entries",
+            Self::TooManyHits => "hits_addend",
+        }
+    }
+}
+
 /// Envoy makes a descriptor for each entry of `rate_limits` of a route. More in one call are a mistake or an attack.
 pub const MAX_DESCRIPTORS: usize = 128;
 

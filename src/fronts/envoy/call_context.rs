@@ -78,7 +78,7 @@ impl CallContext {
 
     /// The status of a call about descriptors that is not decided. It was recorded with its domain.
     pub(super) fn invalid_call(&self, invalid: &InvalidCall) -> Status {
-        self.complaints.bad_call(self.asker(), "descriptors", invalid, self.gateway.now());
+        self.complaints.bad_call(self.asker(), invalid.part(), invalid, self.gateway.now());
         self.fault.set_mistake(invalid, StatusCode::BAD_REQUEST);
         Status::invalid_argument(invalid.to_string())
     }
