@@ -29,7 +29,7 @@ pub(super) struct Arguments {
     deny_warnings: bool,
 }
 
-pub(super) fn check(arguments: &Arguments) -> Exit {
+pub(super) fn check(arguments: &Arguments) -> anyhow::Result<Exit> {
     let file = &arguments.config.file;
     let (diagnostics, settings) = match config::load(file) {
         Ok(settings) => (settings.warnings.clone(), Some(settings)),
@@ -38,14 +38,14 @@ pub(super) fn check(arguments: &Arguments) -> Exit {
     let is_good = settings.is_some() && (diagnostics.is_empty() || !arguments.deny_warnings);
     match arguments.format {
         Format::Human => {
-            output::print_report(&diagnostics);
+            output::print_report(&diagnostics)?;
             if let Some(settings) = settings.filter(|_| is_good) {
-                output::print(&format!("{}: ok ({})", file.display(), summary(&settings)));
+                output::print(&format!("{}: ok ({})", file.display(), summary(&settings)))?;
             }
         }
-        Format::Json => output::print_json(&diagnostics),
+        Format::Json => output::print_json(&diagnostics)?,
     }
-    if is_good { Exit::Done } else { Exit::Wrong }
+    Ok(if is_good { Exit::Done } else { Exit::Wrong })
 }
 
 /// `2 routes, 3 limits, 1 upstream`

@@ -27,7 +27,7 @@ enum Shell {
     Fish,
 }
 
-pub(super) fn completions(mut program: Command, arguments: &Arguments) -> Exit {
+pub(super) fn completions(mut program: Command, arguments: &Arguments) -> anyhow::Result<Exit> {
     let shell = match arguments.shell {
         Shell::Bash => aot::Shell::Bash,
         Shell::Zsh => aot::Shell::Zsh,
@@ -36,6 +36,6 @@ pub(super) fn completions(mut program: Command, arguments: &Arguments) -> Exit {
     let name = program.get_name().to_owned();
     let mut script = Vec::new();
     aot::generate(shell, &mut program, name, &mut script);
-    output::print_as_is(&String::from_utf8_lossy(&script));
-    Exit::Done
+    output::print_as_is(&String::from_utf8_lossy(&script))?;
+    Ok(Exit::Done)
 }

@@ -51,7 +51,7 @@ pub(super) fn convert(arguments: &Arguments) -> anyhow::Result<Exit> {
     match ratelimit::convert(texts.collect::<anyhow::Result<_>>()?) {
         Ok(Converted { yaml, differences }) => {
             output::print_mistakes(&differences);
-            output::print_as_is(&yaml);
+            output::print_as_is(&yaml)?;
             Ok(Exit::Done)
         }
         Err(mistakes) => {

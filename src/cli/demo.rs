@@ -36,7 +36,7 @@ const LIMIT: &str = "POST /login client_ip 5/minute";
 
 pub(super) fn demo(arguments: &Arguments) -> anyhow::Result<Exit> {
     if let Some(address) = arguments.application_only {
-        let started = |address| output::print(&format!("A sample login application runs on {address}."));
+        let started = |address| say(&format!("A sample login application runs on {address}."));
         sample::serve(address, started).with_context(|| format!("cannot listen on {address}"))?;
         return Ok(Exit::Done);
     }
@@ -47,8 +47,15 @@ pub(super) fn demo(arguments: &Arguments) -> anyhow::Result<Exit> {
         admin: Some(arguments.admin.unwrap_or_else(default_or_free).to_string()),
         limits: vec![LIMIT.to_owned()],
     };
-    let introduce = |app: &App| output::print(&introduction(app, application));
+    let introduce = |app: &App| say(&introduction(app, application));
     run::serve(Arc::new(move || config::inline(&flags)), &Origin::Flags, &TakeoverOptions::default(), introduce)
+}
+
+/// The demo goes on without its words.
+fn say(text: &str) {
+    if let Err(error) = output::print(text) {
+        output::print_error(&format!("{error:#}"));
+    }
 }
 
 /// The default admin address, which the other commands use, or a free port where that is taken.

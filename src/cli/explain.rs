@@ -101,16 +101,16 @@ pub(super) fn explain(arguments: &Arguments) -> anyhow::Result<Exit> {
     match arguments.asked_as {
         AskedAs::Rls => {
             let explanation = explain::explain_descriptor(&settings.policy, &arguments.url, &descriptor(arguments));
-            print(&explanation, arguments.format);
+            print(&explanation, arguments.format)?;
         }
         AskedAs::Client | AskedAs::ForwardAuth => {
-            print(&explain_request(&settings, arguments)?, arguments.format);
+            print(&explain_request(&settings, arguments)?, arguments.format)?;
         }
     }
     Ok(Exit::Done)
 }
 
-fn print(explanation: &(impl fmt::Display + Serialize), format: Format) {
+fn print(explanation: &(impl fmt::Display + Serialize), format: Format) -> anyhow::Result<()> {
     match format {
         Format::Human => output::print(explanation.to_string().trim_end()),
         Format::Json => output::print_json(explanation),

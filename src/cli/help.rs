@@ -4,6 +4,7 @@ use clap::Command;
 use clap::error::ErrorKind;
 
 use super::exit::Exit;
+use super::output;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -21,6 +22,6 @@ pub(super) fn help(mut program: Command, arguments: &Arguments) -> anyhow::Resul
         }
         command = command.find_subcommand_mut(name).expect("it was found");
     }
-    command.print_long_help()?;
+    output::print_as_is(&command.render_long_help().ansi().to_string())?;
     Ok(Exit::Done)
 }

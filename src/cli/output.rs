@@ -1,37 +1,48 @@
 //! Printing: the only file of the crate that writes to standard output and standard error.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::io::IsTerminal;
 use std::io::Write;
 use std::ops::ControlFlow;
 
+use anyhow::Context;
 use serde::Serialize;
 
 use crate::config;
 use crate::config::Diagnostic;
 
 /// Prints the output of a command and ends the line.
-pub(super) fn print(text: &str) {
-    // An error means that the reader has closed the pipe and wants no more.
-    drop(writeln!(anstream::stdout(), "{text}"));
+pub(super) fn print(text: &str) -> anyhow::Result<()> {
+    print_as_is(&format!("{text}\n"))
 }
 
 /// Prints text that ends its lines itself.
-pub(super) fn print_as_is(text: &str) {
-    drop(write!(anstream::stdout(), "{text}"));
+pub(super) fn print_as_is(text: &str) -> anyhow::Result<()> {
+    // A reader that has closed the pipe wants no more, and nothing is wrong.
+    write(text).map(|_| ())
 }
 
 /// Prints a line of a stream at once. Breaks when the reader has closed the pipe.
-pub(super) fn print_event_line(text: &str) -> ControlFlow<()> {
-    let mut out = anstream::stdout();
-    let written = writeln!(out, "{text}").and_then(|()| out.flush());
-    if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+pub(super) fn print_event_line(text: &str) -> anyhow::Result<ControlFlow<()>> {
+    write(&format!("{text}\n"))
 }
 
 /// Replaces what is on the screen. Breaks when the reader has closed the pipe.
-pub(super) fn redraw(text: &str) -> ControlFlow<()> {
+pub(super) fn redraw(text: &str) -> anyhow::Result<ControlFlow<()>> {
     let clear = if std::io::stdout().is_terminal() { "\u{1b}[H\u{1b}[2J" } else { "" };
     print_event_line(&format!("{clear}{text}"))
+}
+
+/// Writes to standard output, and through its buffer: what stays there is lost without an error. Breaks when the reader
+/// has closed the pipe.
+fn write(text: &str) -> anyhow::Result<ControlFlow<()>> {
+    let mut out = anstream::stdout();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(ControlFlow::Continue(())),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
+        Err(error) => Err(error).context("cannot write to standard output"),
+    }
 }
 
 /// Without control characters a text cannot move a terminal's cursor or begin another line.
@@ -40,9 +51,9 @@ pub(super) fn plain(text: &str) -> String {
 }
 
 /// Prints JSON, for programs.
-pub(super) fn print_json(value: &impl Serialize) {
+pub(super) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     let json = serde_json::to_string_pretty(value).expect("the keys of all printed values are text");
-    print(&json);
+    print(&json)
 }
 
 /// Prints an error message.
@@ -67,9 +78,8 @@ pub(super) fn print_mistakes(mistakes: &[Diagnostic]) {
 }
 
 /// Prints what `check` has found, to standard output.
-pub(super) fn print_report(mistakes: &[Diagnostic]) {
-    let text = config::render(mistakes, std::io::stdout().is_terminal());
-    drop(write!(anstream::stdout(), "{text}"));
+pub(super) fn print_report(mistakes: &[Diagnostic]) -> anyhow::Result<()> {
+    print_as_is(&config::render(mistakes, std::io::stdout().is_terminal()))
 }
 
 /// `9,812`

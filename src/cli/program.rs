@@ -90,15 +90,29 @@ enum Command {
 
 /// Parses the command line and does what it says.
 pub fn main() -> ExitCode {
-    let exit = match CommandLine::parse().command {
+    let exit = CommandLine::try_parse().map_err(anyhow::Error::from).and_then(|line| run_command(line.command));
+    match exit.or_else(print_help) {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            if let Some(usage) = error.downcast_ref::<clap::Error>() {
+                usage.exit();
+            }
+            output::print_error(&format!("{error:#}"));
+            Exit::Wrong.into()
+        }
+    }
+}
+
+fn run_command(command: Command) -> anyhow::Result<Exit> {
+    match command {
         Command::Run(arguments) => run::run(arguments),
         Command::Demo(arguments) => demo::demo(&arguments),
-        Command::Check(arguments) => Ok(check::check(&arguments)),
+        Command::Check(arguments) => check::check(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Replay(arguments) => replay::replay(&arguments),
         Command::Suggest(arguments) => suggest::suggest(&arguments),
         Command::Convert(arguments) => convert::convert(&arguments),
-        Command::Schema => Ok(schema::schema()),
+        Command::Schema => schema::schema(),
         Command::Health(arguments) => remote::health::health(&arguments),
         Command::Limits(arguments) => remote::limits::limits(&arguments),
         Command::Bans(arguments) => remote::bans::bans(&arguments),
@@ -109,19 +123,17 @@ pub fn main() -> ExitCode {
         Command::Advice(arguments) => remote::advice::advice(&arguments),
         Command::Config(arguments) => remote::config::config(&arguments),
         Command::Reload(arguments) => remote::reload::reload(&arguments),
-        Command::Completions(arguments) => Ok(completions::completions(CommandLine::command(), &arguments)),
+        Command::Completions(arguments) => completions::completions(CommandLine::command(), &arguments),
         Command::Man(arguments) => man::man(CommandLine::command(), &arguments),
         Command::Help(arguments) => help::help(CommandLine::command(), &arguments),
-    };
-    match exit {
-        Ok(exit) => exit.into(),
-        Err(error) => {
-            if let Some(usage) = error.downcast_ref::<clap::Error>() {
-                usage.exit();
-            }
-            output::print_error(&format!("{error:#}"));
-            Exit::Wrong.into()
-        }
+    }
+}
+
+/// The parser of the command line reports help and the version as errors too, which are asked for.
+fn print_help(error: anyhow::Error) -> anyhow::Result<Exit> {
+    match error.downcast_ref::<clap::Error>().filter(|help| !help.use_stderr()) {
+        Some(help) => output::print_as_is(&help.render().ansi().to_string()).map(|()| Exit::Done),
+        None => Err(error),
     }
 }
 

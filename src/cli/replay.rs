@@ -102,6 +102,6 @@ pub(super) fn replay(arguments: &Arguments) -> anyhow::Result<Exit> {
     match arguments.format {
         Format::Human => output::print(report.to_string().trim_end()),
         Format::Json => output::print_json(&report),
-    }
+    }?;
     Ok(Exit::Done)
 }

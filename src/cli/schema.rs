@@ -4,7 +4,7 @@ use super::exit::Exit;
 use super::output;
 use crate::config;
 
-pub(super) fn schema() -> Exit {
-    output::print_json(&config::schema());
-    Exit::Done
+pub(super) fn schema() -> anyhow::Result<Exit> {
+    output::print_json(&config::schema())?;
+    Ok(Exit::Done)
 }

@@ -29,6 +29,6 @@ pub(super) fn suggest(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut progress = Progress::new();
     let configuration = replay::suggest(logs, |position| progress.show(position));
     progress.clear();
-    output::print_as_is(&configuration?);
+    output::print_as_is(&configuration?)?;
     Ok(Exit::Done)
 }

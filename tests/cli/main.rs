@@ -10,6 +10,7 @@ mod demo;
 mod documents;
 mod events;
 mod explain;
+mod full_disk;
 mod health;
 mod limits;
 mod packages;

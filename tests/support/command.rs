@@ -49,16 +49,26 @@ impl Folder {
 
     /// The same with these variables in its environment.
     pub fn run_in(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Ended {
-        let output = Command::new(env!("CARGO_BIN_EXE_portcullis"))
-            .args(arguments)
-            .current_dir(self.path())
-            .env_remove("PORTCULLIS_ADMIN")
-            .env_remove("PORTCULLIS_TOKEN")
-            .envs(variables.iter().copied())
-            .stdin(Stdio::null())
-            .output()
-            .expect("the binary starts");
-        Ended {
+        Ended::of(self.command(arguments).envs(variables.iter().copied()))
+    }
+
+    /// The same with this as its standard output.
+    pub fn run_onto(&self, arguments: &[&str], stdout: impl Into<Stdio>) -> Ended {
+        Ended::of(self.command(arguments).stdout(stdout))
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+        command.args(arguments).current_dir(self.path());
+        command.env_remove("PORTCULLIS_ADMIN").env_remove("PORTCULLIS_TOKEN");
+        command
+    }
+}
+
+impl Ended {
+    fn of(command: &mut Command) -> Self {
+        let output = command.stdin(Stdio::null()).output().expect("the binary starts");
+        Self {
             code: output.status.code(),
             stdout: String::from_utf8(output.stdout).expect("text"),
             stderr: String::from_utf8(output.stderr).expect("text"),

@@ -120,7 +120,7 @@ fn list(RemoteArguments { gateway, format }: &RemoteArguments) -> anyhow::Result
         Err(exit) => return Ok(exit),
     };
     match format {
-        Format::Json => output::print_json(&answer),
+        Format::Json => output::print_json(&answer)?,
         Format::Human => {
             let bans: Vec<BanView> = serde_json::from_value(answer)?;
             let mut table = Table::new(["ID", "BANNED", "UNTIL", "REASON"]);
@@ -128,12 +128,12 @@ fn list(RemoteArguments { gateway, format }: &RemoteArguments) -> anyhow::Result
                 table.row([ban.id.clone(), ban.subject(), ban.until.clone(), ban.reason.clone()]);
             }
             if bans.is_empty() {
-                output::print("no bans");
+                output::print("no bans")?;
             } else {
-                output::print(&table.to_string());
+                output::print(&table.to_string())?;
             }
             if let count @ 1.. = bans.iter().filter(|ban| ban.is_only_here()).count() {
-                output::print(&format!("{count} of {}: {ONLY_HERE}", bans.len()));
+                output::print(&format!("{count} of {}: {ONLY_HERE}", bans.len()))?;
             }
         }
     }
@@ -153,12 +153,12 @@ fn add(wanted: &Add) -> anyhow::Result<Exit> {
         Err(exit) => return Ok(exit),
     };
     match wanted.remote.format {
-        Format::Json => output::print_json(&answer),
+        Format::Json => output::print_json(&answer)?,
         Format::Human => {
             let ban: BanView = serde_json::from_value(answer)?;
-            output::print(&format!("{} is banned until {}: {}", ban.subject(), ban.until, ban.id));
+            output::print(&format!("{} is banned until {}: {}", ban.subject(), ban.until, ban.id))?;
             if ban.is_only_here() {
-                output::print(ONLY_HERE);
+                output::print(ONLY_HERE)?;
             }
         }
     }
@@ -179,17 +179,17 @@ fn remove(wanted: &Remove) -> anyhow::Result<Exit> {
         Err(exit) => return Ok(exit),
     };
     match wanted.remote.format {
-        Format::Json => output::print_json(&answer),
+        Format::Json => output::print_json(&answer)?,
         Format::Human => {
             let LiftedBans { lifted, remaining } = serde_json::from_value(answer)?;
             for ban in &lifted {
-                output::print(&format!("{}: the ban of {} is lifted", ban.id, ban.subject()));
+                output::print(&format!("{}: the ban of {} is lifted", ban.id, ban.subject()))?;
             }
             if lifted.is_empty() {
-                output::print("no bans");
+                output::print("no bans")?;
             }
             if let Some(wider) = remaining {
-                output::print(&format!("{}: still banned, as part of {}", wider.id, wider.subject()));
+                output::print(&format!("{}: still banned, as part of {}", wider.id, wider.subject()))?;
             }
         }
     }
@@ -203,7 +203,7 @@ fn remove_one(id: &str, RemoteArguments { gateway, format }: &RemoteArguments) -
     match format {
         Format::Json => output::print_json(&json!({"id": id, "removed": true})),
         Format::Human => output::print(&format!("{id}: the ban is lifted")),
-    }
+    }?;
     Ok(Exit::Done)
 }
 
@@ -211,7 +211,7 @@ fn export(wanted: &Export) -> anyhow::Result<Exit> {
     let target = format!("{BANS}/export?format={}", wanted.format);
     Ok(match wanted.gateway.ask_for_text(&target, "text/plain")? {
         Ok(text) => {
-            output::print_as_is(&text);
+            output::print_as_is(&text)?;
             Exit::Done
         }
         Err(exit) => exit,

@@ -29,6 +29,6 @@ pub(in crate::cli) fn config(Arguments { remote }: &Arguments) -> anyhow::Result
         Ok(text) => text,
         Err(exit) => return Ok(exit),
     };
-    output::print(text.trim_end());
+    output::print(text.trim_end())?;
     Ok(Exit::Done)
 }

@@ -48,6 +48,7 @@ pub(in crate::cli) fn events(Arguments { since, gateway, format }: &Arguments) -
     }
     let client = gateway.client()?;
     let mut parser = EventParser::default();
+    let mut printed = Ok(());
     let followed = client.follow("/api/v1/events", |chunk| {
         for data in parser.data(chunk) {
             let Ok(event) = serde_json::from_str::<Value>(&data) else { continue };
@@ -55,12 +56,17 @@ pub(in crate::cli) fn events(Arguments { since, gateway, format }: &Arguments) -
                 Format::Human => event_line(&event),
                 Format::Json => data,
             };
-            if output::print_event_line(&line).is_break() {
-                return ControlFlow::Break(());
+            let flow = output::print_event_line(&line).unwrap_or_else(|error| {
+                printed = Err(error);
+                ControlFlow::Break(())
+            });
+            if flow.is_break() {
+                return flow;
             }
         }
         ControlFlow::Continue(())
     });
+    printed?;
     Ok(match followed {
         Ok(StreamEnd::Ended) => Exit::Done,
         Ok(StreamEnd::Refused(answer)) => read_response(&client, &answer).err().unwrap_or(Exit::Wrong),

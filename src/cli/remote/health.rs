@@ -57,7 +57,7 @@ pub(in crate::cli) fn health(Arguments { config, remote }: &Arguments) -> anyhow
             match remote.format {
                 Format::Json => output::print_json(&liveness),
                 Format::Human => output::print("ok"),
-            }
+            }?;
             Exit::Done
         }
         Err(wrong) => {

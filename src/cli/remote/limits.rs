@@ -69,7 +69,7 @@ fn list(RemoteArguments { gateway, format }: &RemoteArguments) -> anyhow::Result
         Err(exit) => return Ok(exit),
     };
     match format {
-        Format::Json => output::print_json(&answer),
+        Format::Json => output::print_json(&answer)?,
         Format::Human => {
             let limits: Vec<LimitView> = serde_json::from_value(answer)?;
             let mut table = Table::new(["NAME", "RULE", "KEY", "WHERE", "THEN", "MORE"]);
@@ -83,7 +83,7 @@ fn list(RemoteArguments { gateway, format }: &RemoteArguments) -> anyhow::Result
                     limit.more(),
                 ]);
             }
-            if limits.is_empty() { output::print("no limits") } else { output::print(&table.to_string()) }
+            if limits.is_empty() { output::print("no limits")? } else { output::print(&table.to_string())? }
         }
     }
     Ok(Exit::Done)
@@ -97,7 +97,7 @@ fn show(key: &KeyArguments) -> anyhow::Result<Exit> {
     match key.remote.format {
         Format::Json => output::print_json(&answer),
         Format::Human => output::print(&serde_json::from_value::<KeyState>(answer)?.to_words()),
-    }
+    }?;
     Ok(Exit::Done)
 }
 
@@ -108,7 +108,7 @@ fn reset(key: &KeyArguments) -> anyhow::Result<Exit> {
     match key.remote.format {
         Format::Json => output::print_json(&json!({"limit": key.name, "reset": true})),
         Format::Human => output::print(&format!("{}: the counters of this key are reset", key.name)),
-    }
+    }?;
     Ok(Exit::Done)
 }
 

@@ -49,8 +49,8 @@ pub(super) fn past_events(gateway: &GatewayArguments, minutes: u16, format: Form
     match format {
         Format::Json => output::print_json(&lines.iter().map(|line| &line.json).collect::<Vec<_>>()),
         Format::Human if lines.is_empty() => output::print("nothing was denied, banned or reloaded"),
-        Format::Human => lines.iter().for_each(|line| output::print(&line.words)),
-    }
+        Format::Human => lines.iter().try_for_each(|line| output::print(&line.words)),
+    }?;
     Ok(Exit::Done)
 }
 

@@ -41,10 +41,10 @@ impl ViewArguments {
                 Format::Human => with_missing(words(&serde_json::from_value(answer)?), response.missing.as_deref()),
             };
             if !self.watch {
-                output::print(&text);
+                output::print(&text)?;
                 return Ok(Exit::Done);
             }
-            if output::redraw(&text).is_break() {
+            if output::redraw(&text)?.is_break() {
                 return Ok(Exit::Done);
             }
             thread::sleep(INTERVAL);

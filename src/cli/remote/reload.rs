@@ -60,10 +60,10 @@ pub(in crate::cli) fn reload(Arguments { remote }: &Arguments) -> anyhow::Result
         Err(exit) => return Ok(exit),
     };
     match remote.format {
-        Format::Json => output::print_json(&content),
+        Format::Json => output::print_json(&content)?,
         Format::Human => {
             let loaded = content["loaded"].as_str().unwrap_or_default();
-            output::print(&format!("reloaded: the configuration on disk is in force since {loaded}"));
+            output::print(&format!("reloaded: the configuration on disk is in force since {loaded}"))?;
         }
     }
     Ok(Exit::Done)
@@ -71,7 +71,7 @@ pub(in crate::cli) fn reload(Arguments { remote }: &Arguments) -> anyhow::Result
 
 fn print_refusal(problem: Value, format: Format) -> anyhow::Result<()> {
     if format == Format::Json {
-        output::print_json(&json!({"mistakes": problem["mistakes"]}));
+        output::print_json(&json!({"mistakes": problem["mistakes"]}))?;
     }
     let refusal: Refusal = serde_json::from_value(problem)?;
     if format == Format::Human {

@@ -44,7 +44,7 @@ pub(in crate::cli) fn why(Arguments { id, remote }: &Arguments) -> anyhow::Resul
     match remote.format {
         Format::Json => output::print_json(&answer),
         Format::Human => output::print(&serde_json::from_value::<Story>(answer)?.to_words()),
-    }
+    }?;
     Ok(Exit::Done)
 }
 
