@@ -317,3 +317,44 @@ descriptors:
     );
     assert_eq!(differences.len(), 8, "{differences:#?}");
 }
+
+#[test]
+fn a_value_with_a_wildcard_inside_frees_no_other_value() {
+    let text = "\
+domain: d
+descriptors:
+  - {key: c, rate_limit: {unit: minute, requests_per_unit: 3}}
+  - {key: c, value: 'what?x', rate_limit: {unlimited: true}}
+  - {key: c, value: 'a*b', rate_limit: {unit: minute, requests_per_unit: 9}}
+  - {key: c, value: 'f?*', rate_limit: {unit: minute, requests_per_unit: 9}}
+";
+    for value in ["what?x", "whatAx", "a*b", "axb", "f?oo", "fxoo", "other"] {
+        let (world, _) = converted(text);
+        assert_eq!(passing(&world, "d", 12, &[&format!("c={value}")]), 3, "{value}");
+    }
+    let (_, differences) = converted(text);
+    let told = differences.iter().filter(|difference| difference.contains("cannot be an exception")).count();
+    assert_eq!((told, differences.len()), (3, 5), "{differences:#?}");
+}
+
+#[test]
+fn a_limit_that_meets_more_values_replaces_no_other() {
+    for taken in [
+        "{key: k, value: 'a?b', rate_limit: {replaces: [{name: small}], RATE}}",
+        "\
+{key: k, rate_limit: {replaces: [{name: small}], RATE}}
+  - {key: k, value: 'a?b', rate_limit: {RATE}}",
+    ] {
+        let taken = taken.replace("RATE", "requests_per_unit: 10, unit: minute");
+        let (world, differences) = converted(&format!(
+            "\
+domain: d
+descriptors:
+  - {{key: user, rate_limit: {{name: small, requests_per_unit: 2, unit: minute}}}}
+  - {taken}
+"
+        ));
+        assert_eq!(passing(&world, "d", 5, &["user=u", "k=axb"]), 2, "{taken}");
+        assert!(differences.iter().any(|difference| difference.contains("`replaces` is left out")), "{differences:#?}");
+    }
+}

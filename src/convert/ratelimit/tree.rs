@@ -1,7 +1,10 @@
 //! The tree of a domain.
 
+use std::fmt;
+
 use crate::config::mistakes::Mistakes;
 use crate::config::source::SourceRange;
+use crate::glob::Glob;
 use crate::limit::Rate;
 
 /// A domain and its tree.
@@ -32,6 +35,26 @@ pub(super) enum EntryValue {
     Exactly(String),
     /// All that begin so.
     Beginning(String),
+}
+
+impl EntryValue {
+    /// Whether its text has a character that stands for others in our globs, and so matches more than the value.
+    pub(super) fn matches_more(&self) -> bool {
+        match self {
+            Self::Any => false,
+            Self::Exactly(text) | Self::Beginning(text) => Glob::looks_like_glob(text),
+        }
+    }
+}
+
+impl fmt::Display for EntryValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => f.write_str("*"),
+            Self::Exactly(text) => f.write_str(text),
+            Self::Beginning(text) => write!(f, "{text}*"),
+        }
+    }
 }
 
 /// The limit at the end of a branch.
