@@ -99,6 +99,13 @@ fn caddy() {
     // With `time_format rfc3339_nano` and `duration_format string`, and the address of Caddy before 2.5.
     let line = r#"{"ts":"2022-03-09T21:30:01.5Z","logger":"http.log.access.log0","request":{"remote_addr":"[2001:db8::1]:41342","method":"GET","host":"localhost","uri":"/"},"duration":"1.5ms","status":200}"#;
     check(line, LineFormat::Caddy, "2001:db8::1 GET localhost / 200 2022-03-09T21:30:01.498Z 1.5ms");
+    // A moment that has no exact number in binary, in every unit.
+    for time in ["1795262401.014", "1795262401014.0", "1795262401014000000"] {
+        let line = format!(
+            r#"{{"ts":{time},"request":{{"remote_ip":"::1","method":"GET","host":"a","uri":"/"}},"duration":0.014,"status":200}}"#
+        );
+        check(&line, LineFormat::Caddy, "::1 GET a / 200 2026-11-21T12:00:01.000Z 14ms");
+    }
     // Every `time_format` that Caddy knows.
     for (time, seconds) in [
         ("1646861401524.5", "01.524"),

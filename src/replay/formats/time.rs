@@ -54,10 +54,14 @@ pub(super) fn of_wall(text: &str) -> Option<Timestamp> {
     of_jiff(Offset::UTC.to_timestamp(date.to_datetime(time)).ok()?)
 }
 
-/// Seconds since 1970.
+/// Seconds since 1970, to the nearest microsecond: a moment such as 1795262401.014 has no exact number in binary, and the
+/// nearest one may be a little before it.
 pub(super) fn of_seconds(seconds: f64) -> Option<Timestamp> {
-    Some(Timestamp::EPOCH + Duration::try_from_secs_f64(seconds).ok()?)
+    let span = Duration::try_from_secs_f64(seconds).ok()?;
+    Some(Timestamp::EPOCH + span.saturating_add(HALF_A_MICROSECOND))
 }
+
+const HALF_A_MICROSECOND: Duration = Duration::from_nanos(500);
 
 /// When something began that ended at `end`.
 pub(super) fn before(end: Timestamp, duration: Option<Duration>) -> Timestamp {
@@ -96,6 +100,17 @@ mod tests {
         check("31/Dec/2026:23:30:00 -0100", Some("2027-01-01T00:30:00.000Z"));
         check("06/Feb/2009:12:14:14.655", Some("2009-02-06T12:14:14.655Z"));
         check("30/Jun/2026:23:59:60 +0000", Some("2026-06-30T23:59:59.000Z"));
+    }
+
+    #[test]
+    fn seconds_are_read_to_the_nearest_microsecond() {
+        for micros in (0..2_000_000).step_by(997).chain([1, 999, 14_000, 999_999]) {
+            let text = format!("17952624{:02}.{:06}", micros / 1_000_000, micros % 1_000_000);
+            let read = of_seconds(text.parse().unwrap()).unwrap();
+            assert_eq!(read.as_micros(), 1_795_262_400_000_000 + micros, "{text}");
+        }
+        assert_eq!(of_seconds(-1.0), None);
+        assert_eq!(of_seconds(f64::NAN), None);
     }
 
     #[test]
