@@ -58,7 +58,7 @@ impl FromStr for ForwardingHeader {
 }
 
 /// The address in one entry, without port, brackets, quotes and zone. `None` for anything else, such as `unknown`.
-fn address(entry: &[u8]) -> Option<IpAddr> {
+pub fn address(entry: &[u8]) -> Option<IpAddr> {
     let entry = entry.trim_ascii();
     if entry.len() > MAX_ENTRY {
         return None;

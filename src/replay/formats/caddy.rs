@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use super::LogLine;
 use super::time;
+use crate::client::forwarded;
 use crate::clock::Timestamp;
 use crate::head::FieldName;
 use crate::replay::LoggedHeader;
@@ -122,12 +123,8 @@ fn of_text(text: &str) -> Option<Timestamp> {
 }
 
 fn client(request: &Request<'_>) -> Option<IpAddr> {
-    let named = request.client_ip.as_ref().or(request.remote_ip.as_ref());
-    if let Some(named) = named {
-        return named.parse().ok();
-    }
-    let (address, _) = request.remote_addr.as_ref()?.rsplit_once(':')?;
-    address.trim_matches(['[', ']']).parse().ok()
+    let named = request.client_ip.as_ref().or(request.remote_ip.as_ref()).or(request.remote_addr.as_ref())?;
+    forwarded::address(named.as_bytes())
 }
 
 fn headers(sent: &Headers<'_>) -> Vec<LoggedHeader> {

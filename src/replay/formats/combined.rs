@@ -7,6 +7,7 @@ use super::LogLine;
 use super::request_line;
 use super::scanner::Scanner;
 use super::time;
+use crate::client::forwarded;
 use crate::head::KnownName;
 use crate::replay::LoggedHeader;
 use crate::replay::LoggedRequest;
@@ -20,14 +21,7 @@ pub(super) fn read(line: &[u8]) -> Option<LogLine> {
 
 /// The same, and leaves what follows to the caller.
 pub(super) fn read_before(line: &mut Scanner<'_>) -> Option<LogLine> {
-    let first = line.text_word()?;
-    let (host, client) = match first.parse::<IpAddr>() {
-        Ok(client) => (None, client),
-        // No host was sent.
-        Err(_) if first == "-" => (None, line.text_word()?.parse().ok()?),
-        Err(_) if is_host(first) => (Some(first), line.text_word()?.parse().ok()?),
-        Err(_) => return None,
-    };
+    let (host, client) = host_and_client(line)?;
     // The name of a user may hold spaces.
     line.until(b'[')?;
     let started = time::of_common_log(line.until(b']')?)?;
@@ -51,11 +45,30 @@ pub(super) fn read_before(line: &mut Scanner<'_>) -> Option<LogLine> {
     Some(LogLine::Request(logged))
 }
 
+/// The host, where the line begins with one, and the client.
+fn host_and_client<'l>(line: &mut Scanner<'l>) -> Option<(Option<&'l str>, IpAddr)> {
+    let first = line.text_word()?;
+    if let Ok(client) = first.parse() {
+        return Some((None, client));
+    }
+    let mut after = *line;
+    let second = after.text_word().and_then(|second| forwarded::address(second.as_bytes()));
+    match second {
+        Some(client) if first == "-" || is_host(first) => {
+            *line = after;
+            // `-`: no host was sent.
+            Some(((first != "-").then_some(first), client))
+        }
+        // With a port, or with a zone.
+        _ => Some((None, forwarded::address(first.as_bytes())?)),
+    }
+}
+
 /// Whether a line begins with a list of addresses, as a forwarding header has them. Which of them is the client depends
 /// on the proxies that are trusted, and on the peer, which the line does not name.
 pub(in crate::replay) fn begins_with_addresses(line: &str) -> bool {
     let first = line.trim_start_matches('"').split_once(',').map(|(first, _)| first.trim());
-    first.is_some_and(|first| first.parse::<IpAddr>().is_ok())
+    first.is_some_and(|first| forwarded::address(first.as_bytes()).is_some())
 }
 
 /// A name or an address, with a port or without.

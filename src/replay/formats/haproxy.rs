@@ -12,6 +12,7 @@ use super::request_line;
 use super::scanner::Scanner;
 use super::scanner::hex;
 use super::time;
+use crate::client::forwarded;
 use crate::clock::Timestamp;
 use crate::replay::LoggedRequest;
 
@@ -51,7 +52,7 @@ fn start(line: &[u8]) -> Option<(IpAddr, Timestamp, &[u8])> {
         let client = line[..at].rsplit(|byte| *byte == b' ').next()?;
         let (address, port) = str::from_utf8(client).ok()?.rsplit_once(':')?;
         port.parse::<u16>().ok()?;
-        let client = address.trim_matches(['[', ']']).parse().ok()?;
+        let client = forwarded::address(address.as_bytes())?;
         let rest = &line[at + 2..];
         let end = memchr(b']', rest)?;
         Some((client, time::of_common_log(&rest[..end])?, &rest[end + 1..]))

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::LogLine;
 use super::time;
+use crate::client::forwarded;
 use crate::clock::Timestamp;
 use crate::head::KnownName;
 use crate::outcome::Outcome;
@@ -71,7 +72,7 @@ pub(super) fn read(line: &[u8]) -> Option<LogLine> {
 impl Line<'_> {
     /// The request of a line that was written at `end`, when the request had ended. Without its headers.
     pub(super) fn read(&self, end: Timestamp) -> Option<LogLine> {
-        let client = self.client.parse().ok()?;
+        let client = forwarded::address(self.client.as_bytes())?;
         let decision = DecisionLabel::ALL.into_iter().find(|label| label.as_str() == self.decision)?;
         let is_forwarded = self.upstream.is_some();
         // Of a head that is malformed, there is no protocol.

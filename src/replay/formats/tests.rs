@@ -131,6 +131,48 @@ fn caddy() {
 }
 
 #[test]
+fn an_address_loses_its_port_its_brackets_and_its_zone() {
+    for (written, address) in [
+        ("fe80::1%eth0", "fe80::1"),
+        ("[fe80::1%eth0]:443", "fe80::1"),
+        ("[2001:db8::1]:443", "2001:db8::1"),
+        ("[2001:db8::1]", "2001:db8::1"),
+        ("198.51.100.7:4711", "198.51.100.7"),
+    ] {
+        let moment = "[21/Nov/2026:07:58:52 +0000]";
+        for (host, format, line) in [
+            ("-", LineFormat::Combined, format!(r#"{written} - - {moment} "GET / HTTP/1.1" 200 1"#)),
+            ("a:80", LineFormat::Combined, format!(r#"a:80 {written} - - {moment} "GET / HTTP/1.1" 200 1"#)),
+            ("[::1]:80", LineFormat::Combined, format!(r#"[::1]:80 {written} - - {moment} "GET / HTTP/1.1" 200 1"#)),
+            ("-", LineFormat::Combined, format!(r#"- {written} - - {moment} "GET / HTTP/1.1" 200 1"#)),
+            (
+                "a",
+                LineFormat::Caddy,
+                format!(
+                    r#"{{"ts":1795247932,"request":{{"client_ip":"{written}","method":"GET","host":"a","uri":"/"}},"status":200}}"#
+                ),
+            ),
+            (
+                "a",
+                LineFormat::Traefik,
+                format!(
+                    r#"{{"ClientHost":"{written}","StartUTC":"2026-11-21T07:58:52Z","RequestMethod":"GET","RequestPath":"/","RequestHost":"a","DownstreamStatus":200}}"#
+                ),
+            ),
+            (
+                "a",
+                LineFormat::PortcullisHuman,
+                format!("2026-11-21T07:58:52.000Z {written} GET a/ 200 allowed upstream=app"),
+            ),
+        ] {
+            check(&line, format, &format!("{address} GET {host} / 200 2026-11-21T07:58:52.000Z -"));
+        }
+    }
+    let line = r#"fe80::1%eth0:33318 [21/Nov/2026:07:58:52.000] fe be/s 0/0/0/0/5 200 217 - - ---- 1/1/0/0/0 0/0 "GET / HTTP/1.1""#;
+    check(line, LineFormat::Haproxy, "fe80::1 GET - / 200 2026-11-21T07:58:52.000Z 5ms");
+}
+
+#[test]
 fn traefik_in_json() {
     let line = r#"{"ClientAddr":"10.0.2.100:58390","ClientHost":"10.0.2.100","ClientPort":"58390","ClientUsername":"-","DownstreamContentSize":12,"DownstreamStatus":200,"Duration":1234567,"OriginContentSize":12,"OriginDuration":1000000,"OriginStatus":200,"Overhead":234567,"RequestAddr":"whoami.example","RequestContentSize":0,"RequestCount":7,"RequestHost":"whoami.example","RequestMethod":"GET","RequestPath":"/who?x=1","RequestPort":"-","RequestProtocol":"HTTP/1.1","RequestScheme":"https","RetryAttempts":0,"RouterName":"whoami@docker","ServiceName":"whoami@docker","StartLocal":"2026-11-21T08:58:52.083456789+01:00","StartUTC":"2026-11-21T07:58:52.083456789Z","entryPointName":"websecure","level":"info","msg":"","request_User-Agent":"curl/8.5.0","request_Authorization":"REDACTED","time":"2026-11-21T07:58:52Z"}"#;
     let expected = "10.0.2.100 GET whoami.example /who?x=1 200 2026-11-21T07:58:52.083Z 1.234567ms";

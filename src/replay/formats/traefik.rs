@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::LogLine;
 use super::time;
+use crate::client::forwarded;
 use crate::head::FieldName;
 use crate::replay::LoggedHeader;
 use crate::replay::LoggedRequest;
@@ -45,7 +46,7 @@ pub(super) fn read(line: &[u8]) -> Option<LogLine> {
     }
     let line: Line<'_> = serde_json::from_slice(line).ok()?;
     let started = time::of_rfc3339(line.start_utc.as_ref().or(line.start_local.as_ref())?)?;
-    let client = line.client_host.parse().ok()?;
+    let client = forwarded::address(line.client_host.as_bytes())?;
     let Ok(method) = Method::from_bytes(line.request_method.as_bytes()) else { return Some(LogLine::NoRequest) };
     let mut logged = LoggedRequest::new(started, client, method, &line.request_path);
     logged.duration = line.duration.map(Duration::from_nanos);
