@@ -20,6 +20,7 @@ use tokio::time::Instant;
 
 use super::AdminState;
 use super::Token;
+use super::origin::check_unambiguous;
 use super::origin::is_local;
 use super::origin::is_same_site;
 use super::problem::Problem;
@@ -49,13 +50,13 @@ impl PathAccess {
     }
 }
 
-/// Answers 401 or 403 where the request may not use the listener.
+/// Answers 400, 401 or 403 where the request may not use the listener.
 pub(super) async fn guard(State(state): State<Arc<AdminState>>, request: Request<Body>, next: Next) -> Response {
     let access = PathAccess::of(request.method(), request.uri().path());
     if access == PathAccess::Monitoring {
         return next.run(request).await;
     }
-    if let Err(refusal) = admit(&state, access, &request) {
+    if let Err(refusal) = check_unambiguous(&request).and_then(|()| admit(&state, access, &request)) {
         return refused(refusal);
     }
     let mut answer = next.run(request).await;

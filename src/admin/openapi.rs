@@ -83,6 +83,8 @@ fn complete(operation: &mut Operation, access: PathAccess, is_strict: bool) {
     };
     if is_strict {
         refuse("400", NOT_TAKEN);
+    } else if access != PathAccess::Monitoring {
+        refuse("400", AMBIGUOUS);
     }
     if operation.request_body.is_some() {
         refuse("413", TOO_LONG);
@@ -124,7 +126,8 @@ fn components() -> Components {
         .schema_from::<Mistake>()
         .security_scheme(TOKEN, SecurityScheme::Http(token.build()))
         .security_scheme(SESSION, SecurityScheme::ApiKey(ApiKey::Cookie(session)))
-        .response(NOT_TAKEN, problem("The request has parameters or a body, and the operation takes none."))
+        .response(NOT_TAKEN, problem("The request has parameters or a body, and the operation takes none; or it is ambiguous."))
+        .response(AMBIGUOUS, problem("The request has no `Host`, or several lines of `Host` or `Origin`."))
         .response(TOO_LONG, problem("The body is longer than 16 KiB."))
         .response(
             NOT_JSON,
@@ -153,6 +156,7 @@ fn problem(description: &str) -> Response {
 const TOKEN: &str = "token";
 const SESSION: &str = "session";
 const NOT_TAKEN: &str = "NotTaken";
+const AMBIGUOUS: &str = "Ambiguous";
 const TOO_LONG: &str = "TooLong";
 const NOT_JSON: &str = "NotJson";
 const NO_TOKEN: &str = "NoToken";

@@ -5,13 +5,29 @@ use std::net::IpAddr;
 use axum::body::Body;
 use http::HeaderValue;
 use http::Request;
+use http::Version;
 use http::header::HOST;
 use http::header::ORIGIN;
 use http::uri::Authority;
 
+use super::problem::Problem;
+
 /// The address of the peer, as an extension of the request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PeerAddress(pub IpAddr);
+
+/// An error says that the request names several hosts or origins, or no host: which of them is judged must not depend on
+/// their order.
+pub(super) fn check_unambiguous(request: &Request<Body>) -> Result<(), Problem> {
+    let lines = |name| request.headers().get_all(name).iter().count();
+    let needs_host = request.version() == Version::HTTP_11;
+    match (lines(HOST), lines(ORIGIN)) {
+        (0, _) if needs_host => Err(Problem::bad_request("the Host header is missing")),
+        (2.., _) => Err(Problem::bad_request("there is more than one Host header")),
+        (_, 2..) => Err(Problem::bad_request("there is more than one Origin header")),
+        _ => Ok(()),
+    }
+}
 
 /// Whether a program of this machine sent the request, or the page of this listener in a browser here. A page whose host
 /// name was rebound to this address (DNS rebinding) sends that name as the host.

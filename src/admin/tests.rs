@@ -182,7 +182,8 @@ async fn with_a_token_only_its_holder_may_use_the_api() {
     let router = router(Arc::clone(&state));
     state.set_rules(AdminRules { token: Token::new("s3cret"), on_failure: OnFailure::Local });
     let with = async |path: &str, token: &str| {
-        let request = Request::get(path).header("authorization", token).body(Body::empty()).unwrap();
+        let request = Request::get(path).header("host", "a").header("authorization", token);
+        let request = request.body(Body::empty()).unwrap();
         let Ok(response) = router.clone().oneshot(request).await;
         response
     };

@@ -128,6 +128,17 @@ fn no_operation_answers_another_site_or_another_name() {
             assert_eq!(response.status, 403, "{method} {path}");
             description.check(&method, &path, &response);
         }
+        let ambiguous = [
+            ask().host(&host).header("Host", "rebound.example"),
+            ask().host("rebound.example").header("Host", &host),
+            ask().host(&host).header("Host", &host),
+            ask().host(&host).header("Origin", &format!("http://{host}")).header("Origin", "https://evil.example"),
+        ];
+        for request in ambiguous.iter().filter(|_| !is_monitoring) {
+            let response = request.send();
+            assert_eq!(response.status, 400, "{method} {path}");
+            description.check(&method, &path, &response);
+        }
     }
 }
 
