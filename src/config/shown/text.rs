@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde::Serializer;
 use serde::ser::SerializeMap;
+use serde_json::value::RawValue;
 
 use super::mask::mask;
 use super::yaml::write;
@@ -35,9 +36,10 @@ impl Serialize for Json<'_> {
             Content::Scalar(text) => match text.as_str() {
                 "true" => serializer.serialize_bool(true),
                 "false" => serializer.serialize_bool(false),
-                text => match whole_number(text) {
-                    Some(number) => serializer.serialize_u64(number),
-                    None => serializer.serialize_str(text),
+                text => match (whole_number(text), decimal(text)) {
+                    (Some(number), _) => serializer.serialize_u64(number),
+                    (None, Some(number)) => number.serialize(serializer),
+                    (None, None) => serializer.serialize_str(text),
                 },
             },
             Content::List(items) => serializer.collect_seq(items.iter().map(Json)),
@@ -55,6 +57,15 @@ impl Serialize for Json<'_> {
 /// Only where the number is written as the text was.
 fn whole_number(text: &str) -> Option<u64> {
     text.parse().ok().filter(|number: &u64| number.to_string() == text)
+}
+
+/// A number with a fraction, in the digits of the text: `1.50` may be a text elsewhere, and must be read again as it was.
+fn decimal(text: &str) -> Option<Box<RawValue>> {
+    let (whole, fraction) = text.split_once('.')?;
+    let is_number = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let is_decimal = is_number(whole) && is_number(fraction);
+    // JSON has no numbers such as `007.5`.
+    is_decimal.then(|| RawValue::from_string(text.to_owned()).ok()).flatten()
 }
 
 #[cfg(test)]
@@ -92,6 +103,14 @@ mod tests {
             assert_eq!(plain(&parse(&shown.yaml)), plain(&mask(&root)), "{}", shown.yaml);
             assert_eq!(plain(&parse(&shown.json)), plain(&mask(&root)), "{}", shown.json);
         }
+    }
+
+    #[test]
+    fn numbers_are_numbers_in_json_with_the_digits_they_were_written_with() {
+        let numbers = "a: [0, 20, 0.01, 0.50, 1.0, 007, 1.2.3, .5, 5., -1.5, 1e3, 00.5]";
+        let expected = r#"{"a":[0,20,0.01,0.50,1.0,"007","1.2.3",".5","5.","-1.5","1e3","00.5"]}"#;
+        assert_eq!(plain(&parse(numbers)), expected);
+        assert_eq!(plain(&parse(&ShownConfig::of(&parse(numbers)).json)), expected);
     }
 
     #[test]
