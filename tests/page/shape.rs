@@ -25,6 +25,21 @@ fn nothing_is_wider_than_a_telephone_in_light_and_dark() {
 }
 
 #[test]
+fn the_name_of_the_page_stays_in_one_line_beside_every_button() {
+    let site = Site::start();
+    let page = site.page();
+    page.script("document.getElementById('end-session').hidden = false");
+    let lines = "const name = document.createRange();
+                 name.selectNodeContents(document.querySelector('h1'));
+                 return name.getClientRects().length";
+    for width in [320, 360, 412, 1280] {
+        page.look(width, "light");
+        assert_eq!(page.script(lines), 1, "{width}");
+        assert_eq!(page.script("return document.documentElement.scrollWidth"), width);
+    }
+}
+
+#[test]
 fn the_page_scrolls_down_and_never_sideways() {
     let site = Site::that_counts_programs();
     for _ in 0..5 {
