@@ -18,10 +18,10 @@ use crate::cli::exit::Exit;
 use crate::cli::output;
 use crate::cli::output::thousands;
 
-/// The denials of one key by one limit.
+/// The denials, or the delays, of one key by one limit.
 #[derive(Debug)]
-struct Denials {
-    limit: String,
+struct Denials<'l> {
+    limit: &'l LimitView,
     busy: BusyKey,
 }
 
@@ -35,8 +35,15 @@ struct BusyKey {
 }
 
 #[derive(Debug, Deserialize)]
-struct LimitName {
+struct LimitView {
     name: String,
+    then: ThenView,
+}
+
+/// What the limit does when it is reached.
+#[derive(Debug, Deserialize)]
+struct ThenView {
+    delay: Option<String>,
 }
 
 /// Prints the lines, the one that ended last at the end, as a log would.
@@ -55,7 +62,7 @@ pub(super) fn past_events(gateway: &GatewayArguments, minutes: u16, format: Form
 }
 
 fn lines(gateway: &GatewayArguments, minutes: u16) -> anyhow::Result<Result<Vec<PastLine>, Exit>> {
-    let limits: Vec<LimitName> = match ask(gateway, "/api/v1/limits")? {
+    let limits: Vec<LimitView> = match ask(gateway, "/api/v1/limits")? {
         Ok(limits) => limits,
         Err(exit) => return Ok(Err(exit)),
     };
@@ -63,13 +70,14 @@ fn lines(gateway: &GatewayArguments, minutes: u16) -> anyhow::Result<Result<Vec<
         Ok(events) => event_groups::lines(events),
         Err(exit) => return Ok(Err(exit)),
     };
-    for LimitName { name } in limits {
-        let target = format!("/api/v1/top?limit={}&by=denied&n={MOST}&minutes={minutes}", path_segment(&name));
+    for limit in &limits {
+        let name = path_segment(&limit.name);
+        let target = format!("/api/v1/top?limit={name}&by=denied&n={MOST}&minutes={minutes}");
         let busiest: Vec<BusyKey> = match ask(gateway, &target)? {
             Ok(busiest) => busiest,
             Err(exit) => return Ok(Err(exit)),
         };
-        lines.extend(busiest.into_iter().map(|busy| Denials { limit: name.clone(), busy }.line()));
+        lines.extend(busiest.into_iter().map(|busy| Denials { limit, busy }.line()));
     }
     Ok(Ok(lines))
 }
@@ -81,21 +89,26 @@ fn ask<T: DeserializeOwned>(gateway: &GatewayArguments, target: &str) -> anyhow:
     })
 }
 
-impl Denials {
+impl Denials<'_> {
     fn line(self) -> PastLine {
-        let words = self.words();
+        let (words, event) = (self.words(), self.event());
         let Self { limit, busy: BusyKey { key, denied, first, last } } = self;
         let json =
-            json!({"event": "denial", "limit": limit, "key": key, "denied": denied, "first": first, "last": last});
+            json!({"event": event, "limit": limit.name, "key": key, "denied": denied, "first": first, "last": last});
         PastLine { last, words, json }
+    }
+
+    fn event(&self) -> &'static str {
+        if self.limit.then.delay.is_some() { "delay" } else { "denial" }
     }
 
     /// `12:03:24  9,812 denials of login-pace for 198.51.100.7 in 20 s`
     fn words(&self) -> String {
         let Self { limit, busy: BusyKey { key, denied, first, last } } = self;
-        let noun = if *denied == 1 { "denial" } else { "denials" };
+        let noun = self.event();
+        let plural = if *denied == 1 { "" } else { "s" };
         let (who, span) = (key_owner(key), span_words(first, last));
-        output::plain(&format!("{last}  {} {noun} of {limit} for {who}{span}", thousands(*denied)))
+        output::plain(&format!("{last}  {} {noun}{plural} of {} for {who}{span}", thousands(*denied), limit.name))
     }
 }
 
@@ -107,9 +120,14 @@ mod tests {
     use super::*;
 
     fn words(key: &[(&str, &str)], denied: u64, first: &str) -> String {
+        words_of(None, key, denied, first)
+    }
+
+    fn words_of(delay: Option<&str>, key: &[(&str, &str)], denied: u64, first: &str) -> String {
         let key = key.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let busy = BusyKey { key, denied, first: first.into(), last: "2026-11-23T12:03:24.000Z".into() };
-        Denials { limit: "login-pace".into(), busy }.words()
+        let limit = LimitView { name: "login-pace".into(), then: ThenView { delay: delay.map(Into::into) } };
+        Denials { limit: &limit, busy }.words()
     }
 
     #[test]
@@ -123,5 +141,7 @@ mod tests {
             "2026-11-23T12:03:24.000Z  1 denial of login-pace for client_ip=198.51.100.7 param.user=a"
         );
         assert!(words(&[], 2, "x").ends_with("2 denials of login-pace for all"));
+        assert!(words_of(Some("20s"), &[], 2, "x").ends_with("2 delays of login-pace for all"));
+        assert!(words_of(Some("20s"), &[], 1, "x").ends_with("1 delay of login-pace for all"));
     }
 }
