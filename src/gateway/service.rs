@@ -17,6 +17,7 @@ use super::facts::Facts;
 use super::handle;
 use super::held_requests::HeldRequests;
 use super::pooled_future::PooledFuture;
+use super::respond::reply;
 use super::snapshot::Snapshot;
 use super::worker_state::WorkerState;
 use crate::client::Identity;
@@ -77,22 +78,24 @@ impl Gateway {
         let live = self.snapshot();
         let identity = live.clients.identify(connection.peer.ip(), &Fields::default());
         let scheme = if connection.tls_info().is_some() { "https" } else { "http" };
-        self.refuse_described(&live, identity, scheme, refused, "the request head is malformed")
+        let request_id = self.record_undescribed(&live, identity, scheme, refused, "the request head is malformed");
+        let mut fields = Fields::default();
+        fields.append(KnownName::X_REQUEST_ID, request_id.as_bytes());
+        Refusal { fields, body: Bytes::new() }
     }
 
-    /// The same for a head that a proxy describes, of which the proxy says more. `reason` is a sentence for the log.
+    /// Records a malformed head that a proxy describes, and answers it in the form that its `fields` ask for. `reason` is a
+    /// sentence for the log and the client.
     pub fn refuse_described(
         &self,
         live: &Snapshot,
         identity: Identity,
         scheme: &'static str,
-        refused: &RefusedHead,
+        (refused, fields): (&RefusedHead, &Fields),
         reason: &str,
     ) -> Refusal {
         let request_id = self.record_undescribed(live, identity, scheme, refused, reason);
-        let mut fields = Fields::default();
-        fields.append(KnownName::X_REQUEST_ID, request_id.as_bytes());
-        Refusal { fields, body: Bytes::new() }
+        reply::malformed(fields, refused.status, reason, &request_id)
     }
 
     /// Records a request that a proxy does not describe wholly, under the id that it returns. `reason` is a sentence for the

@@ -226,6 +226,11 @@ fn a_malformed_request_is_logged_as_it_was_described() {
             panic!("{path}: {reply:?}");
         };
         assert_eq!(denied.status.map(|status| status.code), Some(400), "{path}");
+        let problem: serde_json::Value = serde_json::from_str(&denied.body).expect("a problem document");
+        let detail = problem["detail"].as_str().expect("what is wrong");
+        assert_eq!(detail.trim_end_matches('.').to_lowercase(), error.to_lowercase(), "{path}");
+        let headers = format!("{:?}", denied.headers);
+        assert!(headers.contains("application/problem+json") && headers.contains("no-store"), "{headers}");
         let line = gateway.log_line(logged);
         let told =
             ["client", "method", "host", "decision", "error"].map(|name| line[name].as_str().unwrap_or_default());

@@ -57,6 +57,7 @@ pub(super) enum BadDescription {
 pub(super) struct MalformedHead {
     pub(super) reason: &'static str,
     pub(super) shown: RefusedHead,
+    pub(super) fields: Fields,
 }
 
 /// What the parts are called that each description has, in the messages that it stands in.
@@ -176,18 +177,21 @@ impl Description {
         let scheme = self.scheme();
         let Self { method, path, host, version, mut fields, .. } = self;
         let [method, path, host] = [method, path, host].map(Option::unwrap_or_default);
-        let malformed = |reason| Err(MalformedHead { reason, shown: shown(Some(&method), Some(&path), Some(&host)) });
+        let malformed = |reason, fields| {
+            Err(MalformedHead { reason, shown: shown(Some(&method), Some(&path), Some(&host)), fields })
+        };
         let Ok(parsed_method) = Method::from_bytes(method.as_bytes()) else {
-            return malformed("the method is malformed");
+            return malformed("the method is malformed", fields);
         };
         // Envoy may forward a fragment, to an application that may read on behind it.
         if path.contains('#') {
-            return malformed("the request target has a fragment");
+            return malformed("the request target has a fragment", fields);
         }
         let target = Target::from_parts(&mut fields, scheme.as_bytes(), Some(host.as_bytes()), path.as_bytes());
         let Ok(target) = target else {
             let is_host = Authority::try_from(&*host).is_ok();
-            return malformed(if is_host { "the request target is malformed" } else { "the Host header is malformed" });
+            let reason = if is_host { "the request target is malformed" } else { "the Host header is malformed" };
+            return malformed(reason, fields);
         };
         if !fields.has(KnownName::HOST) {
             fields.append(KnownName::HOST, host.as_bytes());

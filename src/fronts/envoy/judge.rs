@@ -19,7 +19,6 @@ use crate::gateway::admit::body::ClientBody;
 use crate::gateway::facts::Facts;
 use crate::gateway::facts::Front;
 use crate::head::Fields;
-use crate::head::KnownName;
 use crate::listen::InterimSender;
 use crate::listen::Refusal;
 use crate::listen::Response;
@@ -65,10 +64,9 @@ pub(super) async fn judge(
 }
 
 fn refuse(context: &CallContext, identity: Identity, scheme: &'static str, malformed: MalformedHead) -> Denied {
-    let MalformedHead { reason, shown } = malformed;
-    let Refusal { mut fields, body } =
-        context.gateway.refuse_described(&context.live, identity, scheme, &shown, reason);
-    fields.append(KnownName::CACHE_CONTROL, b"no-store");
+    let MalformedHead { reason, shown, fields } = malformed;
+    let Refusal { fields, body } =
+        context.gateway.refuse_described(&context.live, identity, scheme, (&shown, &fields), reason);
     Denied { status: shown.status, fields, body }
 }
 

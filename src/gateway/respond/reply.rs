@@ -1,5 +1,6 @@
 //! Writes the gateway's own answers: denials in their configured form, and errors.
 
+use bytes::Bytes;
 use http::HeaderValue;
 use http::StatusCode;
 use http::Version;
@@ -18,6 +19,7 @@ use crate::decision::DenialCause;
 use crate::decision::Penalty;
 use crate::gateway::admit::body::RequestBody;
 use crate::gateway::admit::framing::BadRequest;
+use crate::gateway::admit::request_id::RequestId;
 use crate::gateway::decide::record::DecisionRecord;
 use crate::gateway::exchange::Exchange;
 use crate::gateway::reservation::Reservation;
@@ -31,6 +33,7 @@ use crate::head::ResponseHead;
 use crate::key::KeyHash;
 use crate::limit::DenyResponse;
 use crate::limit::action::DenyBody;
+use crate::listen;
 use crate::listen::Response;
 use crate::pool::Pooled;
 use crate::route::RouteId;
@@ -132,6 +135,27 @@ pub fn refuse(mut exchange: Pooled<Exchange>, bad_request: BadRequest) -> Respon
         answer.fields.append(KnownName::CONNECTION, CLOSE);
     }
     answer.finish(exchange)
+}
+
+/// The answer to what a proxy described and what is no request, in the form that the described `fields` ask for. `reason`
+/// begins in lower case and has no dot.
+pub fn malformed(fields: &Fields, status: StatusCode, reason: &str, request_id: &RequestId) -> listen::Refusal {
+    let refusal = Refusal::Failed { words: reason };
+    let mut answer = Fields::default();
+    let (content_type, body) = match reply_format(fields) {
+        ReplyFormat::Grpc(content_type) => {
+            grpc::write(&mut answer, &refusal, status);
+            (content_type.as_bytes(), Bytes::new())
+        }
+        ReplyFormat::Html => (HTML, Bytes::copy_from_slice(&page::page(&refusal, status, request_id))),
+        ReplyFormat::Problem => {
+            (PROBLEM_JSON, Bytes::copy_from_slice(&problem::document(&refusal, status, request_id)))
+        }
+    };
+    answer.append(KnownName::CONTENT_TYPE, content_type);
+    answer.append(KnownName::CACHE_CONTROL, NO_STORE);
+    answer.append(KnownName::X_REQUEST_ID, request_id.as_bytes());
+    listen::Refusal { fields: answer, body }
 }
 
 /// Answers for an application that failed. The client gets `words`, the log has the error of the exchange.
