@@ -25,6 +25,7 @@ use crate::config::Settings;
 use crate::decision::explain;
 use crate::decision::explain::Asker;
 use crate::decision::explain::Explanation;
+use crate::fronts::forward_auth;
 use crate::gateway::admit::body::may_have_body;
 use crate::gateway::admit::framing;
 use crate::gateway::admit::strip::strip;
@@ -148,6 +149,11 @@ fn descriptor(arguments: &Arguments) -> Descriptor {
 /// Takes the request through the steps of the gateway, up to the store.
 fn explain_request(settings: &Settings, arguments: &Arguments) -> anyhow::Result<Explanation> {
     let mut head = request(arguments)?;
+    if arguments.asked_as == AskedAs::ForwardAuth {
+        let target = written_target(&arguments.url, &head);
+        head = forward_auth::asked(head, &target)
+            .map_err(|wrong| anyhow!("the gateway answers 400 to this request: {wrong}"))?;
+    }
     let local_address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 80);
     framing::check(&mut head, local_address).map_err(|bad_request| {
         anyhow!("the gateway answers {} to this request: {bad_request}", bad_request.status())
@@ -203,6 +209,14 @@ fn request(arguments: &Arguments) -> anyhow::Result<head::RequestHead> {
         }
     }
     Ok(head)
+}
+
+/// The target as a client of a proxy may send it: with a fragment, which no parsed target has.
+fn written_target(url: &str, head: &head::RequestHead) -> String {
+    let (path, query) = head.target();
+    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+    let fragment = url.find('#').map_or("", |at| &url[at..]);
+    format!("{path}{query}{fragment}")
 }
 
 const FORM: &[u8] = b"application/x-www-form-urlencoded";

@@ -186,6 +186,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "listen",
             "record",
             "gateway",
+            "fronts",
             "admin",
             "config",
             "convert",

@@ -249,6 +249,24 @@ routes:
 }
 
 #[test]
+fn what_a_proxy_that_asks_is_answered_with_400_is_said() {
+    let folder = Folder::with(CONFIG);
+    let asked = |words: &[&str]| folder.run(&[&["explain", "--as", "forward-auth", "-X", "POST"], words].concat());
+    for (words, reason) in [
+        (&["/login#x"][..], "the request target is malformed"),
+        (&["-H", "X-Original-URI: /q", "/login"], "X-Original-URI describes the request a second time"),
+    ] {
+        let ended = asked(words);
+        let expected = format!("portcullis: the gateway answers 400 to this request: {reason}\n");
+        assert_eq!((ended.code, &*ended.stdout, &*ended.stderr), (Some(1), "", &*expected), "{words:?}");
+    }
+    let story = asked(&["--format", "json", "-H", "X-Forwarded-Uri: /other", "http://a.example/login?b=c"]).json();
+    assert_eq!(story["route"], "login", "{story}");
+    // A client sends no fragment to the gateway itself.
+    assert_eq!(folder.run(&["explain", "-X", "POST", "/login#x"]).code, Some(0));
+}
+
+#[test]
 fn a_body_that_a_proxy_keeps_may_have_any_field() {
     let text = "\
 listen: {address: 127.0.0.1:9191, serves: decisions}
