@@ -4,7 +4,6 @@ use std::fmt;
 
 use crate::config::mistakes::Mistakes;
 use crate::config::source::SourceRange;
-use crate::glob::Glob;
 use crate::limit::Rate;
 
 /// A domain and its tree.
@@ -42,7 +41,7 @@ impl EntryValue {
     pub(super) fn matches_more(&self) -> bool {
         match self {
             Self::Any => false,
-            Self::Exactly(text) | Self::Beginning(text) => Glob::looks_like_glob(text),
+            Self::Exactly(text) | Self::Beginning(text) => text.contains(['*', '?']),
         }
     }
 }
