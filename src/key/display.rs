@@ -1,5 +1,6 @@
 //! Keys for logs and operators: the selectors, and as much of the values as each place allows.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
@@ -19,8 +20,8 @@ pub struct DisplayKey {
     /// The same with addresses and user names in clear, for operators who may lift a ban. Never leaves this process, so
     /// a key from another gateway has none.
     pub clear: Option<Vec<(String, String)>>,
-    /// The network, where the key is only the address of a client. Never leaves this process either.
-    pub address: Option<IpNet>,
+    /// The networks of clients in the key, each with the place of its part. Leaves this gateway only encrypted.
+    pub networks: Vec<(usize, IpNet)>,
 }
 
 impl DisplayKey {
@@ -28,11 +29,11 @@ impl DisplayKey {
     pub fn of(spec: &KeySpec, key: &Key, shown: &KeyHasher) -> Self {
         let mut named = Self::default();
         let mut clear = Vec::with_capacity(spec.parts.len());
-        for (part, value) in spec.parts.iter().zip(key.parts()) {
+        for (place, (part, value)) in spec.parts.iter().zip(key.parts()).enumerate() {
             let (masked, in_clear) = match (&part.selector, part.selector.subject()) {
                 (Selector::ClientIp(_), _) => {
                     let network = network(value);
-                    named.address = network.filter(|_| spec.parts.len() == 1);
+                    named.networks.extend(network.map(|network| (place, network)));
                     network.map(|network| (mask_network(network), plain(network))).unwrap_or_default()
                 }
                 (_, SelectorSubject::Request) => (text(value), text(value)),
@@ -55,9 +56,33 @@ impl DisplayKey {
         words.join(" ")
     }
 
-    /// The values for operators who may lift a ban.
-    pub fn for_operators(&self) -> &[(String, String)] {
-        self.clear.as_deref().unwrap_or(&self.masked)
+    /// The network, where the key is only the address of a client.
+    pub fn address(&self) -> Option<IpNet> {
+        let [(_, network)] = self.networks[..] else { return None };
+        (self.masked.len() == 1).then_some(network)
+    }
+
+    /// The key of which another process has told these networks. What its mask does not show is left out.
+    #[must_use]
+    pub fn with_networks(self, mut networks: Vec<(usize, IpNet)>) -> Self {
+        networks.retain(|(place, network)| {
+            self.masked.get(*place).is_some_and(|(_, masked)| *masked == mask_network(*network))
+        });
+        Self { networks, ..self }
+    }
+
+    /// The values for operators who may lift a ban. Where another gateway saw the key, only its addresses are in clear.
+    pub fn for_operators(&self) -> Cow<'_, [(String, String)]> {
+        if let Some(clear) = &self.clear {
+            return Cow::Borrowed(clear);
+        }
+        let mut parts = Cow::Borrowed(&self.masked[..]);
+        for (place, network) in &self.networks {
+            if let Some((_, value)) = parts.to_mut().get_mut(*place) {
+                *value = plain(*network);
+            }
+        }
+        parts
     }
 }
 
@@ -248,7 +273,8 @@ mod tests {
             spec.parts.push(KeyPart { selector: selector.parse().unwrap(), spelling: Spelling::Usual });
             key.push(value);
         }
-        let DisplayKey { masked, address: shown, .. } = DisplayKey::of(&spec, &key, &KeyHasher::new([7; 16]));
+        let named = DisplayKey::of(&spec, &key, &KeyHasher::new([7; 16]));
+        let (shown, masked) = (named.address(), named.masked);
         // The digits that tell masks apart are another test's.
         let plain = |value: &str| value.split_once("***").map_or(value.to_owned(), |(start, _)| format!("{start}***"));
         let masked: Vec<_> = masked.iter().map(|(selector, value)| (&**selector, plain(value))).collect();
@@ -317,7 +343,8 @@ mod tests {
             key.push(value);
         }
         let named = DisplayKey::of(&spec, &key, &KeyHasher::new([7; 16]));
-        let shown: Vec<&str> = named.for_operators().iter().map(|(_, value)| &**value).collect();
+        let named_in_clear = named.for_operators();
+        let shown: Vec<&str> = named_in_clear.iter().map(|(_, value)| &**value).collect();
         assert_eq!(shown[..4], ["198.51.100.7", "alice", "a@example.com", "***"]);
         assert!(shown[4].starts_with("***") && shown[5].starts_with("t***"), "{shown:?}");
         let OperatorKey { parts } = OperatorKey::of(&spec, &key, &KeyHasher::new([7; 16]));
@@ -325,7 +352,13 @@ mod tests {
         assert_eq!(here, shown);
         let elsewhere: Vec<_> = parts.iter().map(|part| part.masked.as_deref().unwrap_or(&part.value)).collect();
         assert!(elsewhere[0] == "198.51.100.7" && elsewhere[1].starts_with("a***") && elsewhere[2].starts_with("a***"));
-        let elsewhere = DisplayKey { clear: None, ..named };
-        assert!(elsewhere.for_operators()[1].1.starts_with("a***"));
+        let elsewhere = DisplayKey { clear: None, ..named.clone() };
+        let shown = elsewhere.for_operators();
+        assert!(shown[0].1 == "198.51.100.7" && shown[1].1.starts_with("a***"), "{shown:?}");
+        // An address that the mask contradicts, or of a part that there is not, is not shown.
+        let network = |text: &str| text.parse().expect("a network");
+        let told = vec![(0, network("203.0.113.9/32")), (1, network("198.51.100.7/32")), (9, network("198.51.100.7/32"))];
+        let misled = elsewhere.clone().with_networks(told);
+        assert_eq!((misled.networks, misled.masked), (Vec::new(), elsewhere.masked.clone()));
     }
 }

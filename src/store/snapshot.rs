@@ -1,7 +1,8 @@
 //! The snapshot of a gateway that counts in memory: bans, known clients and signing keys survive a restart, counts do
 //! not.
 //!
-//! The snapshot is one file that only its owner may read, because it contains the secret that keys are hashed with.
+//! The snapshot is one file that only its owner may read, because it contains the secret that keys are hashed with, and the
+//! addresses of banned clients.
 
 use std::ffi::OsString;
 use std::fs;

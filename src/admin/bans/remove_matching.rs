@@ -116,7 +116,7 @@ impl<'q> LiftQuery<'q> {
 fn bans_of_network(state: &AdminState, network: IpNet) -> BTreeSet<BanId> {
     let is_host = network.prefix_len() == network.max_prefix_len();
     let matches = |of: IpNet| if is_host { of.contains(&network) } else { of == network };
-    // Bans of other gateways are known only by the hash of their key, so the hash is computed for each such limit.
+    // Some bans of other gateways are known only by the hash of their key, so the hash is computed for each such limit.
     let policy = state.policy.load();
     let by_address = policy.limits.iter().filter(|limit| {
         let [part] = &limit.key.parts[..] else { return false };
@@ -125,12 +125,12 @@ fn bans_of_network(state: &AdminState, network: IpNet) -> BTreeSet<BanId> {
     let address = [(Cow::Borrowed("client_ip"), Cow::Owned(network.network().to_string()))];
     let queries = by_address
         .filter_map(|limit| LimitQuery::new(&policy, &limit.name, &address, None, &state.store.hashers()).ok())
-        .filter(|query| query.named.address.is_some_and(matches));
+        .filter(|query| query.named.address().is_some_and(matches));
     // Limits that a reload removed may still have bans.
     let all = state.store.bans().list();
     let listed = all.iter().filter(|ban| match &ban.subject {
         BanSubject::Address(of) => *of == network,
-        BanSubject::Key { named, .. } => named.address.is_some_and(matches),
+        BanSubject::Key { named, .. } => named.address().is_some_and(matches),
     });
     queries.map(|query| BanId::of_key(query.key)).chain(listed.map(|ban| ban.id)).collect()
 }

@@ -84,6 +84,25 @@ impl BanSubject {
             Self::Key { key, .. } => BanId::of_key(*key),
         }
     }
+
+    /// The same, of whose key another process has told these networks.
+    #[must_use]
+    pub(super) fn with_networks(self, networks: Vec<(usize, IpNet)>) -> Self {
+        match self {
+            Self::Key { key, limit, named, client } => {
+                Self::Key { key, limit, named: named.with_networks(networks), client }
+            }
+            Self::Address(network) => Self::Address(network),
+        }
+    }
+
+    /// How much it shows of its key: whether all of it, and whether the addresses in it.
+    fn clarity(&self) -> (bool, bool) {
+        match self {
+            Self::Key { named, .. } => (named.clear.is_some(), !named.networks.is_empty()),
+            Self::Address(_) => (true, true),
+        }
+    }
 }
 
 impl Ban {
@@ -96,7 +115,7 @@ impl Ban {
     pub fn network(&self) -> Option<IpNet> {
         match &self.subject {
             BanSubject::Address(network) => Some(*network),
-            BanSubject::Key { named, .. } => named.address,
+            BanSubject::Key { named, .. } => named.address(),
         }
     }
 }
@@ -107,16 +126,15 @@ impl BanRecord {
         self.ban.until + self.length.saturating_mul(self.step)
     }
 
-    /// Takes the subject of the same ban where that has the clear name of the key and this one has not.
+    /// Takes the subject of the same ban where that shows as much of the key, and this one not all.
     pub(super) fn describe(&mut self, known: &BanSubject) {
-        if let (BanSubject::Key { named, .. }, BanSubject::Key { .. }) = (&self.ban.subject, known)
-            && named.clear.is_none()
-        {
+        let (shown, is_all) = (self.ban.subject.clarity(), self.ban.subject.clarity().0);
+        if !is_all && known.clarity() >= shown {
             self.ban.subject = known.clone();
         }
     }
 
-    /// Keeps from the `known` record what this process knows better: the clear name of the key, and, when both describe
+    /// Keeps from the `known` record what this process knows better: what the key shows, and, when both describe
     /// the same ban, its begin and end, because the delivery of the message has shifted them a little.
     pub(super) fn merge_known(&mut self, known: &Self) {
         self.describe(&known.ban.subject);

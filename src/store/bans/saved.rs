@@ -7,13 +7,12 @@ use serde::Serialize;
 
 use super::ban::Ban;
 use super::ban::BanRecord;
-use super::text::blob;
+use super::blob::BanBlob;
 use super::text::micros;
-use super::text::read_blob;
 use crate::clock::Timestamp;
 
-/// A ban and its step on the ladder, in a snapshot or on the way to the process that takes over. Moments and spans are
-/// microseconds.
+/// A ban and its step on the ladder, in a snapshot or on the way to the process that takes over. The addresses in its key are
+/// in clear, because it stays with this gateway. Moments and spans are microseconds.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(in crate::store) struct SavedBan {
     blob: String,
@@ -28,7 +27,7 @@ impl SavedBan {
     pub(in crate::store) fn of(record: &BanRecord) -> Self {
         let BanRecord { ban, step, length } = record;
         Self {
-            blob: blob(&ban.subject, &ban.reason),
+            blob: BanBlob::with_networks(&ban.subject, &ban.reason).to_json(),
             since: ban.since.as_micros(),
             until: ban.until.as_micros(),
             by_operator: ban.by_operator,
@@ -39,7 +38,10 @@ impl SavedBan {
 
     /// `None`: it is not a ban.
     pub(in crate::store) fn read(&self) -> Option<BanRecord> {
-        let (subject, reason) = read_blob(&self.blob)?;
+        let blob = BanBlob::read(&self.blob)?;
+        let networks = blob.networks();
+        let (subject, reason) = blob.subject()?;
+        let subject = subject.with_networks(networks);
         let moment = Timestamp::from_micros;
         let (since, until) = (moment(self.since), moment(self.until));
         let ban = Ban { id: subject.id(), subject, since, until, reason, by_operator: self.by_operator };

@@ -3,18 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipnet::IpNet;
-use serde::Deserialize;
-use serde::Serialize;
-
 use super::ban::Ban;
 use super::ban::BanId;
 use super::ban::BanRecord;
 use super::ban::BanSubject;
+use super::blob::BanBlob;
 use super::version::BanVersion;
 use crate::clock::Timestamp;
-use crate::key::DisplayKey;
-use crate::key::KeyHash;
 
 /// A ban as the script sends it: with spans instead of moments, because clocks differ.
 #[derive(Clone, Debug)]
@@ -26,20 +21,6 @@ pub(in crate::store) struct BanUpdate {
     age: Duration,
     by_operator: bool,
     blob: String,
-}
-
-/// The part of a ban that scripts do not read. Of the values of a key it has only what logs show as well.
-#[derive(Debug, Deserialize, Serialize)]
-struct BanBlob {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    address: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    key: Option<String>,
-    #[serde(default)]
-    limit: String,
-    #[serde(default)]
-    parts: Vec<(String, String)>,
-    reason: String,
 }
 
 impl BanUpdate {
@@ -83,40 +64,13 @@ pub(in crate::store) fn read_stored(id: BanId, text: &str, theirs: u64, ours: Ti
     Some(BanRecord { ban, step: u32::try_from(step).ok()?, length: Duration::from_micros(length) })
 }
 
-/// Writes the subject and the reason of a ban as JSON.
+/// Writes the subject and the reason of a ban as Redis keeps them.
 pub(in crate::store) fn blob(subject: &BanSubject, reason: &str) -> String {
-    let reason = reason.to_owned();
-    let blob = match subject {
-        BanSubject::Address(network) => {
-            BanBlob { address: Some(network.to_string()), key: None, limit: String::new(), parts: Vec::new(), reason }
-        }
-        BanSubject::Key { key, limit, named, .. } => BanBlob {
-            address: None,
-            key: Some(format!("{:032x}", key.0)),
-            limit: limit.to_string(),
-            parts: named.masked.clone(),
-            reason,
-        },
-    };
-    serde_json::to_string(&blob).expect("texts are JSON")
+    BanBlob::of(subject, reason).to_json()
 }
 
-pub(super) fn read_blob(text: &str) -> Option<(BanSubject, Arc<str>)> {
-    let BanBlob { address, key, limit, parts, reason } = serde_json::from_str(text).ok()?;
-    let subject = match (address, key) {
-        (Some(network), None) => BanSubject::Address(network.parse::<IpNet>().ok()?.trunc()),
-        (None, Some(key)) => {
-            let key = KeyHash(u128::from_str_radix(&key, 16).ok()?);
-            BanSubject::Key {
-                key,
-                limit: limit.into(),
-                client: None,
-                named: DisplayKey { masked: parts, ..DisplayKey::default() },
-            }
-        }
-        _ => return None,
-    };
-    Some((subject, reason.into()))
+fn read_blob(text: &str) -> Option<(BanSubject, Arc<str>)> {
+    BanBlob::read(text)?.subject()
 }
 
 pub(super) fn micros(span: Duration) -> u64 {

@@ -26,8 +26,13 @@ fn bans_steps_seeds_and_the_secret_survive() {
     let ladder = Ladder::new([10, 60].map(Duration::from_secs).to_vec()).expect("two lengths");
     let before = store(&clock);
     let key = before.hasher().hash("login", &Key::default());
-    let address = Some("198.51.100.7/32".parse().expect("a network"));
-    let named = DisplayKey { masked: vec![("client_ip".into(), "198.51.*.*".into())], address, clear: None };
+    let address = "198.51.100.7/32".parse().expect("a network");
+    let parts = |client: &str, name: &str| vec![("client_ip".into(), client.into()), ("param.user".into(), name.into())];
+    let named = DisplayKey {
+        masked: parts("198.51.*.*", "a***1f3c"),
+        clear: Some(parts("198.51.100.7", "alice")),
+        networks: vec![(0, address)],
+    };
     let subject = BanSubject::Key { key, limit: "login".into(), named, client: None };
     before.bans().ban_by_limit(subject.clone(), &ladder, &"the limit was reached".into());
     let network = BanSubject::Address("203.0.113.0/24".parse().expect("a network"));
@@ -36,7 +41,7 @@ fn bans_steps_seeds_and_the_secret_survive() {
     let mode = fs::metadata(&path).expect("it is there").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let bytes = fs::read(&path).expect("it is there");
-    assert!(!bytes.windows(12).any(|window| window == b"198.51.100.7"), "the address of a client");
+    assert!(!bytes.windows(5).any(|window| window == b"alice"), "the name of a user");
 
     clock.advance(Duration::from_secs(4));
     let mut after = store(&clock);
@@ -44,10 +49,30 @@ fn bans_steps_seeds_and_the_secret_survive() {
     assert_eq!(after.hasher().hash("login", &Key::default()), key);
     assert_eq!(after.bans().left(key), Some(Duration::from_secs(6)));
     assert_eq!(after.bans().of_address([203, 0, 113, 9].into()).map(|(_, left)| left), Some(Duration::from_secs(95)));
+    let known = after.bans().find(subject.id()).expect("it lasts");
+    let BanSubject::Key { named, .. } = &known.subject else { panic!("{known:?}") };
+    assert_eq!(*named.for_operators(), parts("198.51.100.7", "a***1f3c"));
     assert!(after.key_ring().load().own_seeds() == before.key_ring().load().own_seeds());
     clock.advance(Duration::from_secs(6));
     let (second, _) = after.bans().ban_by_limit(subject, &ladder, &"".into());
     assert_eq!(second.length, Duration::from_secs(60));
+}
+
+/// A ban as versions wrote it that kept no address.
+#[test]
+fn a_ban_without_the_address_of_its_key_is_read_as_it_is() {
+    let clock = clock();
+    let before = store(&clock);
+    let parts = vec![("client_ip".into(), "198.51.*.*".into())];
+    let named = DisplayKey { masked: parts.clone(), ..DisplayKey::default() };
+    let subject = BanSubject::Key { key: KeyHash(7), limit: "login".into(), named, client: None };
+    before.bans().ban_by_operator(subject.clone(), Duration::from_secs(99), "".into()).expect("room");
+    let bytes = export(&before).expect("memory");
+    assert!(!bytes.windows(8).any(|window| window == b"networks"));
+    let mut after = store(&clock);
+    assert!(import(&bytes, &mut after));
+    let known = after.bans().find(subject.id()).expect("it lasts");
+    assert_eq!((known.network(), &known.subject), (None, &subject));
 }
 
 #[test]
