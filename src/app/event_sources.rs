@@ -37,7 +37,10 @@ impl BanObserver for BanEvents {
     }
 
     fn heard_lift(&self, ban: &Ban) {
-        self.0.hear(&Arc::new(ban_event(EventKind::Unban, ban)));
+        let event = ban_event(EventKind::Unban, ban);
+        // Of all gateways that hear of it, the one where it began is enough to act on it.
+        let banned_network = event.banned_network.filter(|_| ban.is_first_hand());
+        self.0.hear(&Arc::new(Event { banned_network, ..event }));
     }
 }
 

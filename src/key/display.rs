@@ -357,7 +357,8 @@ mod tests {
         assert!(shown[0].1 == "198.51.100.7" && shown[1].1.starts_with("a***"), "{shown:?}");
         // An address that the mask contradicts, or of a part that there is not, is not shown.
         let network = |text: &str| text.parse().expect("a network");
-        let told = vec![(0, network("203.0.113.9/32")), (1, network("198.51.100.7/32")), (9, network("198.51.100.7/32"))];
+        let told =
+            vec![(0, network("203.0.113.9/32")), (1, network("198.51.100.7/32")), (9, network("198.51.100.7/32"))];
         let misled = elsewhere.clone().with_networks(told);
         assert_eq!((misled.networks, misled.masked), (Vec::new(), elsewhere.masked.clone()));
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::bans::Bans;
 use super::bans::message;
 use super::denied_until::DeniedUntil;
+use super::key_ring::LiveKeyRing;
 use super::memory::MemoryStore;
 use crate::clock::Timestamp;
 use crate::key::KeyHash;
@@ -19,17 +20,19 @@ use crate::key::KeyHash;
 pub struct Resets {
     denied: Arc<DeniedUntil>,
     local: Arc<MemoryStore>,
+    /// Decrypts what bans tell only gateways.
+    key_ring: Arc<LiveKeyRing>,
 }
 
 impl Resets {
-    pub fn new(denied: &Arc<DeniedUntil>, local: &Arc<MemoryStore>) -> Self {
-        Self { denied: Arc::clone(denied), local: Arc::clone(local) }
+    pub fn new(denied: &Arc<DeniedUntil>, local: &Arc<MemoryStore>, key_ring: &Arc<LiveKeyRing>) -> Self {
+        Self { denied: Arc::clone(denied), local: Arc::clone(local), key_ring: Arc::clone(key_ring) }
     }
 
     /// Applies a message. Words that are not keys are ignored.
     pub fn apply_message(&self, message: &[u8]) {
         if message::is_about_bans(message) {
-            return message::apply_message(self.local.bans(), message);
+            return message::apply_message(self.local.bans(), message, &self.key_ring.load());
         }
         let mut until = None;
         for word in message.split(|byte| *byte == b' ') {
@@ -121,7 +124,7 @@ mod tests {
             &Settings { max_keys: 100, snapshot: None },
             Clock::Manual(ManualClock::default()),
         ));
-        let resets = Resets::new(&Arc::new(DeniedUntil::new(100)), &local);
+        let resets = Resets::new(&Arc::new(DeniedUntil::new(100)), &local, local.key_ring());
         let rates = "1/day".parse().expect("a rate");
         let rule = Rule::Rates { algorithm: crate::limit::Algorithm::default(), rates, cost: NonZeroU32::MIN };
         let keys = [KeyHash(7), KeyHash(u128::MAX), KeyHash(0)];

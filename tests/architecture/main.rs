@@ -65,6 +65,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         &[
             "units",
             "clock",
+            "base64",
             "pending_reservations",
             "corpus",
             "files",

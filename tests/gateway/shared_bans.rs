@@ -131,3 +131,30 @@ fn in_memory_bans_survive_a_restart_and_a_kill() {
     let said = fourth.log_messages();
     assert!(said.iter().any(|said| said.contains("the snapshot is damaged")), "{said:?}");
 }
+
+#[test]
+fn in_memory_a_banned_client_is_shown_and_exported_after_a_restart() {
+    let origin = Origin::start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = format!(
+        "admin: {{address: 127.0.0.1:0}}\nupstream: {}\nstore: {{memory: {{snapshot: {}}}}}\nclient_ip: {{trusted_proxies: \
+         [127.0.0.1]}}\nlimits: [{{name: pace, key: client_ip, rate: 1/hour, then: {{ban: 1h}}}}]\n",
+        origin.url(),
+        folder.path().join("state").display()
+    );
+    let exported = |gateway: &Gateway| api(gateway, "GET", "/export").send().text();
+    let mut first = Gateway::start(&config);
+    for client in ["198.51.100.7", "2001:db8:1:2::9"] {
+        let ask = || first.get("/").header("X-Forwarded-For", client).status();
+        assert_eq!([ask(), ask()], [200, 429]);
+    }
+    let before = listed(&first);
+    assert_eq!(exported(&first), "198.51.100.7\n2001:db8:1:2::/64\n");
+    first.signal("TERM");
+    assert!(first.ended().success());
+    let second = Gateway::start(&config);
+    assert_eq!(listed(&second), before);
+    assert_eq!(exported(&second), "198.51.100.7\n2001:db8:1:2::/64\n");
+    assert_eq!(api(&second, "DELETE", "?address=198.51.100.7").status(), 200);
+    assert_eq!(exported(&second), "2001:db8:1:2::/64\n");
+}

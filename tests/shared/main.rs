@@ -2,6 +2,7 @@
 //! the metrics alone.
 
 mod absent;
+mod ban_addresses;
 mod bans;
 mod cluster;
 mod exact;

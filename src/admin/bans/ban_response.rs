@@ -23,8 +23,8 @@ pub(in crate::admin) struct BanResponse {
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<String>,
-    /// The selectors of the key and their values. Addresses and user names are in clear where this gateway set the ban,
-    /// and masked otherwise.
+    /// The selectors of the key and their values. Addresses are in clear, user names where this gateway set the ban. The
+    /// rest is masked, and so is the address where this gateway cannot decrypt it.
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<BTreeMap<String, String>>,

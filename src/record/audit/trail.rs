@@ -120,7 +120,7 @@ impl AuditTrail {
         }
     }
 
-    /// Another gateway has lifted a ban: where a limit of this one began it, only this one knows the address.
+    /// Another gateway has lifted a ban: where a limit of this one began it, perhaps only this one knows the address.
     pub(in crate::record) fn hear(&self, event: &Event) {
         if let Some(alerts) = &self.crowdsec
             && event.kind == EventKind::Unban

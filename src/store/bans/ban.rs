@@ -11,11 +11,13 @@ use ipnet::IpNet;
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::sealed::SealedNetworks;
 use crate::clock::Timestamp;
 use crate::key::DisplayKey;
 use crate::key::Key;
 use crate::key::KeyHash;
 use crate::key::KeyHasher;
+use crate::signing::KeyRing;
 
 /// The id of a ban, derived from its subject, so that every gateway uses the same id. Printed as 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
@@ -51,6 +53,8 @@ pub enum BanSubject {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(in crate::store) struct BanRecord {
     pub ban: Ban,
+    /// The addresses in the key, where this process could not decrypt them.
+    pub(super) sealed: Option<SealedNetworks>,
     /// How many steps of the ladder were taken; 0: only operators have banned it.
     pub step: u32,
     /// How long the last ban lasts or lasted.
@@ -96,6 +100,14 @@ impl BanSubject {
         }
     }
 
+    /// The addresses in the key, encrypted for this ban.
+    pub(super) fn seal(&self, ring: &KeyRing) -> Option<SealedNetworks> {
+        match self {
+            Self::Key { named, .. } => SealedNetworks::seal(&named.networks, self.id().0, ring),
+            Self::Address(_) => None,
+        }
+    }
+
     /// How much it shows of its key: whether all of it, and whether the addresses in it.
     fn clarity(&self) -> (bool, bool) {
         match self {
@@ -109,6 +121,14 @@ impl Ban {
     /// How long it still lasts; zero when it is over.
     pub fn left(&self, now: Timestamp) -> Duration {
         self.until.since(now)
+    }
+
+    /// Whether this process has seen the banned key itself.
+    pub fn is_first_hand(&self) -> bool {
+        match &self.subject {
+            BanSubject::Key { named, .. } => named.clear.is_some(),
+            BanSubject::Address(_) => false,
+        }
     }
 
     /// The banned network, where it is known unhashed.
@@ -126,11 +146,34 @@ impl BanRecord {
         self.ban.until + self.length.saturating_mul(self.step)
     }
 
+    /// A ban whose key hides nothing from this process.
+    pub(in crate::store) fn new(ban: Ban, step: u32, length: Duration) -> Self {
+        Self { ban, sealed: None, step, length }
+    }
+
+    /// Decrypts the addresses in the key, if this process can.
+    pub(in crate::store) fn open(&mut self, ring: &KeyRing) {
+        let opened = self.sealed.as_ref().and_then(|sealed| sealed.open(self.ban.id.0, ring));
+        if let Some(networks) = opened {
+            self.ban.subject = self.ban.subject.clone().with_networks(networks);
+            self.sealed = None;
+        }
+    }
+
+    /// The addresses in the key, where this process could not decrypt them.
+    pub(in crate::store) fn sealed(&self) -> Option<&SealedNetworks> {
+        self.sealed.as_ref()
+    }
+
     /// Takes the subject of the same ban where that shows as much of the key, and this one not all.
-    pub(super) fn describe(&mut self, known: &BanSubject) {
-        let (shown, is_all) = (self.ban.subject.clarity(), self.ban.subject.clarity().0);
+    pub(in crate::store) fn describe(&mut self, known: &BanSubject) {
+        let shown = self.ban.subject.clarity();
+        let (is_all, _) = shown;
         if !is_all && known.clarity() >= shown {
             self.ban.subject = known.clone();
+        }
+        if self.ban.subject.clarity() > (false, false) {
+            self.sealed = None;
         }
     }
 
@@ -138,6 +181,9 @@ impl BanRecord {
     /// the same ban, its begin and end, because the delivery of the message has shifted them a little.
     pub(super) fn merge_known(&mut self, known: &Self) {
         self.describe(&known.ban.subject);
+        if self.ban.subject.clarity() == (false, false) && self.sealed.is_none() {
+            self.sealed.clone_from(&known.sealed);
+        }
         let facts =
             |record: &Self| (record.step, record.length, record.ban.by_operator, Arc::clone(&record.ban.reason));
         let difference = self.ban.until.since(known.ban.until).max(known.ban.until.since(self.ban.until));

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::ban::BanSubject;
+use super::sealed::SealedNetworks;
 use crate::key::DisplayKey;
 use crate::key::KeyHash;
 
@@ -24,12 +25,15 @@ pub(super) struct BanBlob {
     /// The networks of clients in the key, each with the place of its part: only in what stays with this gateway.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     networks: Vec<(usize, String)>,
+    /// The same networks, encrypted: in what other gateways read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sealed: Option<String>,
     reason: String,
 }
 
 impl BanBlob {
     /// Without the addresses in a key.
-    pub(super) fn of(subject: &BanSubject, reason: &str) -> Self {
+    fn of(subject: &BanSubject, reason: &str) -> Self {
         let reason = reason.to_owned();
         match subject {
             BanSubject::Address(network) => Self { address: Some(network.to_string()), reason, ..Self::default() },
@@ -52,6 +56,11 @@ impl BanBlob {
         blob
     }
 
+    /// With the addresses encrypted.
+    pub(super) fn with_sealed(subject: &BanSubject, reason: &str, sealed: Option<SealedNetworks>) -> Self {
+        Self { sealed: sealed.map(SealedNetworks::into_text), ..Self::of(subject, reason) }
+    }
+
     pub(super) fn to_json(&self) -> String {
         serde_json::to_string(self).expect("texts are JSON")
     }
@@ -64,6 +73,11 @@ impl BanBlob {
     pub(super) fn networks(&self) -> Vec<(usize, IpNet)> {
         let networks = self.networks.iter().filter_map(|(place, network)| Some((*place, network.parse().ok()?)));
         networks.collect()
+    }
+
+    /// Those that it has encrypted.
+    pub(super) fn sealed(&mut self) -> Option<SealedNetworks> {
+        SealedNetworks::read(self.sealed.take()?)
     }
 
     /// The subject, without addresses in its key, and the reason.

@@ -31,7 +31,7 @@ pub(super) struct BanEntry {
     pub(super) written: u64,
 }
 
-/// How many bans are remembered at most, also in Redis: about 500 bytes each.
+/// How many bans are remembered at most, also in Redis: about 600 bytes each.
 pub(in crate::store) const MOST_BANS: usize = 100_000;
 
 impl BanIndex {

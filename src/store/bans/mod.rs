@@ -3,7 +3,7 @@
 //! - [`ban`]: a ban, its subject and its id.
 //! - [`table`]: all bans that this process knows; `index` and [`networks`] are how it finds them.
 //! - `any_store`: bans that begin and end, in memory or through Redis.
-//! - `version`, `text`, `blob`, [`message`], `saved`: bans as gateways and processes send them to each other.
+//! - `version`, `text`, `blob`, `sealed`, [`message`], `saved`: bans as gateways and processes send them to each other.
 //! - `sync`, `sync_state`: how the table follows the bans in Redis.
 //! - `observer`: is called when this process sets or lifts a ban.
 
@@ -15,6 +15,7 @@ mod any_store;
 mod blob;
 pub(in crate::store) mod index;
 mod observer;
+mod sealed;
 mod sync;
 mod sync_state;
 

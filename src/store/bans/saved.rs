@@ -25,7 +25,7 @@ pub(in crate::store) struct SavedBan {
 
 impl SavedBan {
     pub(in crate::store) fn of(record: &BanRecord) -> Self {
-        let BanRecord { ban, step, length } = record;
+        let BanRecord { ban, step, length, .. } = record;
         Self {
             blob: BanBlob::with_networks(&ban.subject, &ban.reason).to_json(),
             since: ban.since.as_micros(),
@@ -45,6 +45,6 @@ impl SavedBan {
         let moment = Timestamp::from_micros;
         let (since, until) = (moment(self.since), moment(self.until));
         let ban = Ban { id: subject.id(), subject, since, until, reason, by_operator: self.by_operator };
-        Some(BanRecord { ban, step: self.step, length: Duration::from_micros(self.length) })
+        Some(BanRecord::new(ban, self.step, Duration::from_micros(self.length)))
     }
 }

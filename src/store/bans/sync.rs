@@ -163,6 +163,8 @@ mod tests {
     use crate::clock::Timestamp;
     use crate::key::DisplayKey;
     use crate::key::KeyHash;
+    use crate::signing::KeyRing;
+    use crate::signing::KeySeed;
     use crate::store::bans::BanSubject;
     use crate::store::bans::text::read_stored;
 
@@ -180,7 +182,7 @@ mod tests {
             BanSubject::Key { key: KeyHash(key), limit: "login".into(), named: DisplayKey::default(), client: None };
         let ban =
             Ban { id: subject.id(), subject, since: now, until: now + length, reason: "".into(), by_operator: false };
-        BanRecord { ban, step: 1, length }
+        BanRecord::new(ban, 1, length)
     }
 
     fn left(bans: &Bans, key: u128) -> Option<u64> {
@@ -271,7 +273,8 @@ mod tests {
         let id = record.ban.id;
         let key = "0".repeat(31) + "7";
         let text = format!("2000000 1000000 1 1000000 l {{\"key\": \"{key}\", \"reason\": \"\"}}");
-        let page = || read_stored(id, &text, 1_500_000, bans.now()).expect("a ban");
+        let ring = KeyRing::new(KeySeed { made: Timestamp::EPOCH, secret: [1; 32] });
+        let page = || read_stored(id, &text, 1_500_000, bans.now(), &ring).expect("a ban");
         for (change, expected) in [(BanChange::Lift(id), None), (record.into(), Some(9))] {
             let mark = bans.begin_load();
             bans.receive_change(version(2), &change);

@@ -14,6 +14,7 @@ use super::ban::Ban;
 use super::ban::BanId;
 use super::ban::BanRecord;
 use super::ban::BanSubject;
+use super::index::BanEntry;
 use super::index::BanIndex;
 use super::index::MOST_BANS;
 use super::observer::BanObserver;
@@ -23,6 +24,7 @@ use crate::clock::Timestamp;
 use crate::key::KeyHash;
 use crate::limit::Ladder;
 use crate::limit::ladder::Rung;
+use crate::signing::KeyRing;
 use parking_lot::Mutex;
 use parking_lot::RwLock;
 use tokio::sync::Notify;
@@ -160,7 +162,7 @@ impl Bans {
         });
         let Rung { step, length, until } = ladder.next(rung, now);
         let ban = Ban { id, subject, since: now, until, reason: Arc::clone(reason), by_operator: false };
-        let record = BanRecord { ban, step: step.get(), length };
+        let record = BanRecord::new(ban, step.get(), length);
         index.insert(record.clone(), true, now);
         self.publish(&index);
         (record, true)
@@ -178,7 +180,7 @@ impl Bans {
         let mut index = self.index.write();
         let step = index.entries.get(&id).map_or(0, |entry| entry.record.step);
         let ban = Ban { id, subject, since: now, until: now + span, reason, by_operator: true };
-        let record = BanRecord { ban, step, length: span };
+        let record = BanRecord::new(ban, step, span);
         if !index.insert(record.clone(), true, now) {
             return Err(BanTableFull);
         }
@@ -201,6 +203,24 @@ impl Bans {
     pub(in crate::store) fn describe(&self, ban: &Ban) {
         if let Some(entry) = self.index.write().entries.get_mut(&ban.id) {
             entry.record.describe(&ban.subject);
+        }
+    }
+
+    /// Decrypts the addresses in keys that could not be decrypted before.
+    pub(in crate::store) fn open_sealed(&self, ring: &KeyRing) {
+        let sealed = |entry: &&BanEntry| entry.record.sealed().is_some();
+        let mut records: Vec<BanRecord> =
+            self.index.read().entries.values().filter(sealed).map(|entry| entry.record.clone()).collect();
+        records.iter_mut().for_each(|record| record.open(ring));
+        records.retain(|record| record.sealed().is_none());
+        if records.is_empty() {
+            return;
+        }
+        let mut index = self.index.write();
+        for record in records {
+            if let Some(entry) = index.entries.get_mut(&record.ban.id) {
+                entry.record.describe(&record.ban.subject);
+            }
         }
     }
 

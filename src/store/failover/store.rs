@@ -110,7 +110,7 @@ impl Failover {
 
     /// Applies the resets of all gateways in this process.
     fn resets(&self) -> Resets {
-        Resets::new(&self.denied, &self.local)
+        Resets::new(&self.denied, &self.local, self.key_ring())
     }
 
     /// The keys that the gateway signs with: those of all gateways on this Redis, as soon as Redis has sent them.

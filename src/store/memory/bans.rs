@@ -94,7 +94,7 @@ impl MemoryStore {
     /// [`lift`](Self::lift) for a predecessor.
     pub(in crate::store) fn lift_now(&self, id: BanId) -> Option<SavedBan> {
         let lifted = expect_here(self.try_lift(id));
-        lifted.map(|ban| SavedBan::of(&BanRecord { ban, step: 0, length: Duration::ZERO }))
+        lifted.map(|ban| SavedBan::of(&BanRecord::new(ban, 0, Duration::ZERO)))
     }
 
     fn try_ban_by_limit(
@@ -149,7 +149,7 @@ fn saved(subject: &BanSubject, reason: &Arc<str>) -> SavedBan {
     let (since, until) = (Timestamp::EPOCH, Timestamp::EPOCH);
     let (subject, reason) = (subject.clone(), Arc::clone(reason));
     let ban = Ban { id: subject.id(), subject, since, until, reason, by_operator: false };
-    SavedBan::of(&BanRecord { ban, step: 0, length: Duration::ZERO })
+    SavedBan::of(&BanRecord::new(ban, 0, Duration::ZERO))
 }
 
 /// The client whose request began the ban, which a saved ban does not have.

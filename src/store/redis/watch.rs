@@ -25,7 +25,7 @@ async fn forever(shared: Arc<SharedRedis>, resets: Resets) {
     let mut tasks = JoinSet::new();
     tasks.spawn(bans::follow(Arc::clone(&shared), Arc::clone(resets.bans())));
     tasks.spawn(resets::listen(Arc::clone(&shared), resets.clone()));
-    tasks.spawn(keyring::follow(Arc::clone(&shared)));
+    tasks.spawn(keyring::follow(Arc::clone(&shared), Arc::clone(resets.bans())));
     match shared.settings.mode {
         Mode::Single => {}
         Mode::Cluster => drop(tasks.spawn(cluster::follow(Arc::clone(&shared)))),

@@ -27,7 +27,8 @@ fn bans_steps_seeds_and_the_secret_survive() {
     let before = store(&clock);
     let key = before.hasher().hash("login", &Key::default());
     let address = "198.51.100.7/32".parse().expect("a network");
-    let parts = |client: &str, name: &str| vec![("client_ip".into(), client.into()), ("param.user".into(), name.into())];
+    let parts =
+        |client: &str, name: &str| vec![("client_ip".into(), client.into()), ("param.user".into(), name.into())];
     let named = DisplayKey {
         masked: parts("198.51.*.*", "a***1f3c"),
         clear: Some(parts("198.51.100.7", "alice")),

@@ -15,8 +15,8 @@ use crate::admin::query::Query;
 
 /// Banned networks in the formats of firewalls and servers
 ///
-/// Banned addresses, and banned keys that are the address of a client, where this gateway knows it in clear. `nft` is a table
-/// of its own with rules that drop packets. Each entry times out when its ban ends. `iptables` is a chain of its own for
+/// Banned addresses, and banned keys that are the address of a client and nothing else. `nft` is a table of its own with
+/// rules that drop packets. Each entry times out when its ban ends. `iptables` is a chain of its own for
 /// `iptables-restore --noflush` and `ip6tables-restore --noflush`. Loading either again replaces what was loaded before.
 #[utoipa::path(
     get,

@@ -10,6 +10,7 @@ use tokio::time;
 use tokio::time::Instant;
 use tracing::warn;
 
+use super::keyring;
 use super::store::RedisStore;
 use crate::clock::Timestamp;
 use crate::limit::Ladder;
@@ -61,19 +62,21 @@ impl RedisStore {
         ladder: &Ladder,
         reason: &Arc<str>,
     ) -> Option<(BanRecord, bool)> {
-        let blob = text::blob(subject, reason);
+        let ring = self.core.shared.key_ring.load();
+        let blob = text::blob(subject, reason, None, &ring);
         let invocation = call(&self.core.shared, &self.core.shared.channel()).ban_by_limit(subject.id(), &blob, ladder);
         let (begins, update) = read_answer(ask(&self.core.shared, &self.core.links, invocation).await.ok()?)?;
-        let mut record = update.record(subject.id(), bans.now())?;
+        let mut record = update.record(subject.id(), bans.now(), &ring)?;
         // This gateway knows more about the key than it sent.
-        record.ban.subject = subject.clone();
+        record.describe(subject);
         bans.receive_answer(update.version, &record.clone().into(), begins);
         Some((record, begins))
     }
 
     /// Sends a ban of an operator. `false`: it is not known whether Redis has it.
     pub(in crate::store) async fn ban_by_operator(&self, bans: &Bans, record: &BanRecord) -> bool {
-        let blob = text::blob(&record.ban.subject, &record.ban.reason);
+        let ring = self.core.shared.key_ring.load();
+        let blob = text::blob(&record.ban.subject, &record.ban.reason, record.sealed(), &ring);
         let channel = self.core.shared.channel();
         let invocation =
             call(&self.core.shared, &channel).ban_by_operator(record.ban.id, &blob, record.length.as_micros());
@@ -98,7 +101,8 @@ impl RedisStore {
             return Ok(None);
         };
         bans.receive_answer(version, &BanChange::Lift(id), true);
-        let lifted = now.parse().ok().and_then(|now| text::read_stored(id, text, now, bans.now()));
+        let ring = self.core.shared.key_ring.load();
+        let lifted = now.parse().ok().and_then(|now| text::read_stored(id, text, now, bans.now(), &ring));
         Ok(lifted.map(|record| record.ban))
     }
 }
@@ -213,6 +217,10 @@ async fn sync(shared: &SharedRedis, links: &Links, bans: &Bans) -> Result<Durati
         bans.set_version(now);
     }
     let unsent = bans.unsent();
+    // What is sent is to be read by gateways that come later: a Redis that lost its bans may have lost the keys too.
+    if (is_lost && before.is_some()) || !unsent.is_empty() {
+        keyring::refresh(shared, bans).await;
+    }
     for record in unsent.iter().take(MOST_SENT) {
         let _resending = bans.resend().await;
         // It was lifted meanwhile, or sent.
@@ -227,11 +235,12 @@ async fn sync(shared: &SharedRedis, links: &Links, bans: &Bans) -> Result<Durati
             by_operator: record.ban.by_operator,
             age: moment.since(record.ban.since).as_micros(),
         };
-        let blob = text::blob(&record.ban.subject, &record.ban.reason);
+        let ring = shared.key_ring.load();
+        let blob = text::blob(&record.ban.subject, &record.ban.reason, record.sealed(), &ring);
         let answer = ask(shared, links, call.send(record.ban.id, &blob, ban)).await?;
         bans.mark_sent(record.ban.id);
         if let Some((_, update)) = read_answer(answer)
-            && let Some(record) = update.record(record.ban.id, bans.now())
+            && let Some(record) = update.record(record.ban.id, bans.now(), &ring)
         {
             bans.receive_answer(update.version, &record.into(), true);
         }
@@ -260,6 +269,7 @@ async fn version(shared: &SharedRedis, links: &Links) -> Result<(Option<BanVersi
 /// Loads all bans. Changes that arrive meanwhile are kept.
 async fn load(shared: &SharedRedis, links: &Links, bans: &Bans, call: BanCall<'_>) -> Result<(), Failure> {
     let mark = bans.begin_load();
+    let ring = shared.key_ring.load();
     let mut cursor = "0".to_owned();
     loop {
         let Value::Array(parts) = ask(shared, links, call.page(&cursor)).await? else { return Err(Failure::Refused) };
@@ -268,7 +278,7 @@ async fn load(shared: &SharedRedis, links: &Links, bans: &Bans, call: BanCall<'_
         for pair in fields.chunks_exact(2) {
             let (Some(id), Some(text)) = (word(&pair[0]), word(&pair[1])) else { continue };
             let Ok(id) = id.parse::<BanId>() else { continue };
-            if let Some(record) = text::read_stored(id, &text, now, bans.now()) {
+            if let Some(record) = text::read_stored(id, &text, now, bans.now(), &ring) {
                 bans.load(record);
             }
         }
@@ -278,6 +288,8 @@ async fn load(shared: &SharedRedis, links: &Links, bans: &Bans, call: BanCall<'_
         }
     }
     bans.end_load(mark);
+    // Other keys may have arrived meanwhile.
+    bans.open_sealed(&shared.key_ring.load());
     Ok(())
 }
 

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use crate::clock::Timestamp;
 use crate::signing::KeySeed;
+use crate::store::bans::Bans;
 use crate::store::redis::scripts;
 use crate::store::redis::topology::node::RedisNode;
 use crate::store::redis::topology::shared::SharedRedis;
@@ -31,13 +32,15 @@ const RECORD: usize = MADE + 32;
 
 const MADE: usize = 16;
 
-/// Fetches the keys as soon as their server is up, again when it comes back, and every [`ROUND`].
-pub(in crate::store::redis) async fn follow(shared: Arc<SharedRedis>) {
+/// Fetches the keys as soon as their server is up, again when it comes back, and every [`ROUND`]. Opens with them what bans
+/// have kept sealed.
+pub(in crate::store::redis) async fn follow(shared: Arc<SharedRedis>, bans: Arc<Bans>) {
     let name = scripts::keyring_name(&shared.settings.key_prefix);
     loop {
         let node = shared.wait_for_owner(&name).await;
         let begun = Instant::now();
         let fetched = time::timeout(PATIENCE, fetch(&shared, &node, &name)).await;
+        bans.open_sealed(&shared.key_ring.load());
         shared.keys_requested.store(true, Ordering::Release);
         shared.notify();
         if matches!(fetched, Ok(Ok(()))) {
@@ -46,6 +49,15 @@ pub(in crate::store::redis) async fn follow(shared: Arc<SharedRedis>) {
             time::sleep_until(begun + PACE).await;
         }
     }
+}
+
+/// Fetches the keys once, if their server is up.
+pub(super) async fn refresh(shared: &SharedRedis, bans: &Bans) {
+    let name = scripts::keyring_name(&shared.settings.key_prefix);
+    let Some(node) = shared.owner_of(&name) else { return };
+    // If that fails, the keys that there are go on.
+    drop(time::timeout(PATIENCE, fetch(shared, &node, &name)).await);
+    bans.open_sealed(&shared.key_ring.load());
 }
 
 /// Uses a connection of its own, because this is not a decision and no request waits for it.
