@@ -83,7 +83,7 @@ impl Reach {
         let clock = Clock::Manual(ManualClock::default());
         let local = Arc::new(MemoryStore::new(&memory::Settings { max_keys: 100, snapshot: None }, clock));
         let stop = CancellationToken::new();
-        let resets = Resets::new(&denied, &local);
+        let resets = Resets::new(&denied, &local, shared.key_ring());
         tokio::spawn(watch(Arc::clone(&shared), resets, stop.clone()));
         shared.first_contact(SOON.max(2 * timeout)).await;
         Self { links: Links::new(&shared), shared, denied, seen, stop }

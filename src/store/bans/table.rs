@@ -211,7 +211,9 @@ impl Bans {
         let sealed = |entry: &&BanEntry| entry.record.sealed().is_some();
         let mut records: Vec<BanRecord> =
             self.index.read().entries.values().filter(sealed).map(|entry| entry.record.clone()).collect();
-        records.iter_mut().for_each(|record| record.open(ring));
+        for record in &mut records {
+            record.open(ring);
+        }
         records.retain(|record| record.sealed().is_none());
         if records.is_empty() {
             return;
