@@ -16,12 +16,16 @@ use crate::call::framed;
 use crate::rig::Rig;
 use crate::support::Gateway;
 use crate::support::Origin;
+use crate::support::Request;
 use crate::support::eventually;
+use crate::support::spellings;
 
 const FILE: &str = "envoy-ratelimit.yaml";
 
-const RULES: &str = "routes: [{name: logins, match: {domain: my-domain}, limits: \
-                     [{name: pace, key: descriptor.remote_address, rate: 5/minute}]}]";
+/// Those that the file names, with another rate for all requests of an address.
+const RULES: &str = "routes: [{name: edge, match: {domain: my-domain}, limits: [\
+                     {name: address, key: descriptor.remote_address, entries: exact, rate: 100/minute}, \
+                     {name: login, key: descriptor.remote_address, descriptor: {page: login}, rate: 5/minute}]}]";
 
 #[test]
 fn five_logins_a_minute_pass_and_the_sixth_is_told_when() {
@@ -38,7 +42,10 @@ fn five_logins_a_minute_pass_and_the_sixth_is_told_when() {
     let wait: u64 = denied.header("retry-after").and_then(|wait| wait.parse().ok()).expect("whole seconds");
     assert_eq!((denied.status, (1..=60).contains(&wait)), (429, true));
     assert_eq!(rig.request("POST", "/login").from("127.0.0.6").status(), 200, "another client");
-    assert_eq!(rig.request("GET", "/login").from("127.0.0.5").status(), 200, "nothing is asked");
+    assert_eq!(rig.request("GET", "/other").from("127.0.0.5").status(), 200, "another page");
+    let statuses: Vec<u16> = (0..100).map(|_| rig.request("GET", "/other").from("127.0.0.7").status()).collect();
+    assert_eq!(statuses, [200; 100]);
+    assert_eq!(rig.request("PUT", "/any").from("127.0.0.7").status(), 429, "every request of an address counts");
 }
 
 #[test]
@@ -53,8 +60,39 @@ fn of_sixty_four_at_once_five_pass_and_without_the_gateway_none() {
     assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 5, "{statuses:?}");
     rig.gateway.kill();
     let before = rig.reached("/login");
-    eventually("nothing passes", || rig.request("POST", "/login").from("127.0.0.7").status() == 500);
+    eventually("nothing passes", || rig.request("POST", "/login").from("127.0.0.7").status() == 503);
     assert_eq!(rig.reached("/login"), before);
+}
+
+/// However a login is spelled, and whatever method it names, it meets the limit of the login.
+#[test]
+fn no_spelling_of_the_login_escapes_its_limit() {
+    let rules = RULES.replace("100/minute", "100000/minute").replace("5/minute", "1/hour").replace(
+        "routes: [",
+        "routes: [{name: login, match: /login, limits: [{name: seen, key: [], headers: full, rate: 1000000/hour}]}, ",
+    );
+    let rig = Rig::without_warming(FILE, Origin::start(), &rules);
+    eventually("Envoy asks", || rig.request("POST", "/login").from("127.0.0.99").status() == 200);
+    let client = "127.0.0.5";
+    assert_eq!(rig.request("POST", "/login").from(client).status(), 200);
+    let before = rig.origin.count();
+    for target in ["/login", "/login/", "//login", "/%6cogin", "/Login", "/login;x", "/x/../login", "/index.php/login"]
+    {
+        assert_eq!(rig.request("POST", target).from(client).status(), 429, "{target}");
+        let get = rig.request("GET", target).from(client).header("X-HTTP-Method-Override", "POST");
+        assert_eq!(get.status(), 429, "{target}");
+    }
+    assert_eq!(rig.origin.count(), before);
+    for target in spellings("/login") {
+        rig.request("POST", &target).from(client).header("X-Target", &target).send();
+    }
+    // What passes is no login as portcullis reads it.
+    for received in &rig.origin.requests()[before..] {
+        let question = Request::new(rig.gateway.address(), "GET", "/auth/nginx").header("X-Original-Method", "POST");
+        let read = question.header("X-Original-URI", &received.target).send();
+        let spelled = received.header("x-target");
+        assert_eq!(read.header("ratelimit-policy"), None, "{spelled:?} passes as {}", received.target);
+    }
 }
 
 const METHOD: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
