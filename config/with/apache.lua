@@ -23,6 +23,92 @@ local hop = {
     ["upgrade"] = true,
 }
 
+-- What a client may not say of itself: headers by which some applications believe another client, host, scheme or path than
+-- Apache sees.
+local forgeable = {
+    ["x-real-ip"] = true,
+    ["x-real-port"] = true,
+    ["x-client-ip"] = true,
+    ["x-clientip"] = true,
+    ["x-client-addr"] = true,
+    ["x-cluster-client-ip"] = true,
+    ["x-true-client-ip"] = true,
+    ["x-true-ip"] = true,
+    ["x-originating-ip"] = true,
+    ["x-proxyuser-ip"] = true,
+    ["x-remote-ip"] = true,
+    ["x-remote-addr"] = true,
+    ["x-remote-host"] = true,
+    ["x-coming-from"] = true,
+    ["x-host"] = true,
+    ["x-host-override"] = true,
+    ["x-http-host-override"] = true,
+    ["x-amzn-remapped-host"] = true,
+    ["x-request-id"] = true,
+    ["x-scheme"] = true,
+    ["x-url-scheme"] = true,
+    ["x-ssl"] = true,
+    ["x-https"] = true,
+    ["x-override-url"] = true,
+    ["x-http-destinationurl"] = true,
+    ["x-waws-unencoded-url"] = true,
+    ["x-script-name"] = true,
+    ["x-path-info"] = true,
+    ["x-azure-clientip"] = true,
+    ["x-azure-socketip"] = true,
+    ["x-appengine-user-ip"] = true,
+    ["x-appengine-remote-addr"] = true,
+    ["x-akamai-client-ip"] = true,
+    ["x-nf-client-connection-ip"] = true,
+    ["x-sucuri-clientip"] = true,
+    ["x-vercel-forwarded-for"] = true,
+    ["x-vercel-proxied-for"] = true,
+    ["proxy"] = true,
+    ["forwarded"] = true,
+    ["forwarded-for"] = true,
+    ["forwarded-for-ip"] = true,
+    ["forwarded-proto"] = true,
+    ["forwarded-host"] = true,
+    ["http-x-forwarded-for"] = true,
+    ["front-end-https"] = true,
+    ["fastly-ssl"] = true,
+    ["wl-proxy-ssl"] = true,
+    ["true-client-ip"] = true,
+    ["fastly-client-ip"] = true,
+    ["fly-client-ip"] = true,
+    ["incap-client-ip"] = true,
+    ["akamai-client-ip"] = true,
+    ["proxy-client-ip"] = true,
+    ["wl-proxy-client-ip"] = true,
+    ["http-client-ip"] = true,
+    ["client-ip"] = true,
+    ["cf-connecting-ip"] = true,
+    ["cf-connecting-ipv6"] = true,
+    ["cf-pseudo-ipv4"] = true,
+    ["cloudfront-viewer-address"] = true,
+    ["cloudfront-forwarded-proto"] = true,
+    ["do-connecting-ip"] = true,
+    ["ali-cdn-real-ip"] = true,
+    ["cdn-src-ip"] = true,
+    ["cdn-real-ip"] = true,
+    ["remote-addr"] = true,
+    ["remote-ip"] = true,
+}
+local forgeable_prefixes = { "x-forward", "x-proxied", "x-original-", "x-rewrite-", "x-envoy-" }
+
+-- Many applications take an underscore for a hyphen.
+local function is_forgeable(name)
+    if name:find("_", 1, true) or forgeable[name] then
+        return true
+    end
+    for _, prefix in ipairs(forgeable_prefixes) do
+        if name:sub(1, #prefix) == prefix then
+            return true
+        end
+    end
+    return false
+end
+
 local function deny(r, status, headers, body)
     for name, value in pairs(headers) do
         if name == "content-type" then
@@ -39,14 +125,16 @@ end
 function ask(r)
     local headers = {}
     for name, value in pairs(r:headers_in_table()) do
-        if name:find("_", 1, true) then
+        if is_forgeable(name:lower()) then
             r.headers_in[name] = nil
         elseif not hop[name:lower()] then
             headers[name:lower()] = value
         end
     end
+    local scheme = r.is_https and "https" or "http"
+    r.headers_in["X-Forwarded-Proto"] = scheme
     headers["x-forwarded-method"] = r.method
-    headers["x-forwarded-proto"] = r.is_https and "https" or "http"
+    headers["x-forwarded-proto"] = scheme
     headers["x-forwarded-host"] = r.headers_in["Host"]
     headers["x-forwarded-uri"] = r.unparsed_uri
     headers["x-forwarded-for"] = r.useragent_ip

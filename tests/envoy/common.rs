@@ -6,6 +6,7 @@ use crate::rig::PAGE;
 use crate::rig::Rig;
 use crate::support::Origin;
 use crate::support::check_judged_targets;
+use crate::support::dropped_headers;
 use crate::support::eventually;
 
 const FILES: [&str; 2] = ["envoy-ext-authz.yaml", "envoy-ext-proc.yaml"];
@@ -75,6 +76,27 @@ fn what_a_client_forges_changes_nothing() {
         assert_eq!(statuses[..5], [200; 5]);
         assert_eq!(statuses[5..], [429; 9]);
         assert_eq!(rig.reached("/login"), 5);
+    }
+}
+
+/// Those that Envoy writes itself.
+const OF_ENVOY: [&str; 3] = ["x-forwarded-for", "x-forwarded-proto", "x-request-id"];
+
+#[test]
+fn what_the_gateway_does_not_pass_on_envoy_does_not_pass_on_either() {
+    for file in ["envoy-ext-authz.yaml", "envoy-ext-proc.yaml", "envoy-ratelimit.yaml"] {
+        let rig = Rig::without_warming(file, Origin::start(), LOGINS);
+        eventually("Envoy asks", || rig.request("GET", "/").status() == 200);
+        for names in dropped_headers().chunks(20) {
+            let request = names.iter().fold(rig.request("GET", "/"), |request, name| request.header(name, "forged"));
+            assert_eq!(request.status(), 200, "{file}: {names:?}");
+            let received = rig.origin.last();
+            for name in names {
+                let seen = received.headers.all(name);
+                let is_clean = if OF_ENVOY.contains(name) { !seen.contains(&"forged") } else { seen.is_empty() };
+                assert!(is_clean, "{file}: {name}: {seen:?}");
+            }
+        }
     }
 }
 

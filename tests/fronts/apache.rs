@@ -9,14 +9,16 @@ use crate::proxies;
 use crate::proxies::Asking;
 use crate::proxies::Ready;
 
-fn apache() -> Asking {
+const LUA: &str = include_str!("../../config/with/apache.lua");
+
+fn apache(lua: &str) -> Asking {
     let ready = Ready {
         text: include_str!("../../config/with/apache.conf"),
         listen: "0.0.0.0:80",
         listen_on: |address| address.to_string(),
-        files: &[("apache.lua", include_str!("../../config/with/apache.lua"))],
+        files: &[("apache.lua", lua)],
     };
-    proxies::start(&ready, |folder, address| {
+    proxies::start(&ready, proxies::RULES, |folder, address| {
         // It reads its Lua as another user.
         fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).expect("our folder");
         let mut main = format!(
@@ -24,7 +26,7 @@ fn apache() -> Asking {
              DefaultRuntimeDir {0}\nMutex posixsem default\n",
             folder.display()
         );
-        for module in ["mpm_event", "authz_core", "headers", "lua", "proxy", "proxy_http"] {
+        for module in ["mpm_event", "authz_core", "lua", "proxy", "proxy_http"] {
             writeln!(main, "LoadModule {module}_module /usr/lib/apache2/modules/mod_{module}.so").expect("a string");
         }
         let ready = fs::read_to_string(folder.join("ready")).expect("just written");
@@ -38,9 +40,10 @@ fn apache() -> Asking {
 
 #[test]
 fn apache_asks_about_every_request() {
-    let mut apache = apache();
+    let mut apache = apache(LUA);
     apache.check_sixth_login();
     apache.check_forged();
+    apache.check_dropped();
     apache.check_targets();
     apache.check_many_at_once();
     apache.check_delay();

@@ -7,14 +7,12 @@ use crate::proxies;
 use crate::proxies::Asking;
 use crate::proxies::Ready;
 
-fn caddy() -> Asking {
-    let ready = Ready {
-        text: include_str!("../../config/with/Caddyfile"),
-        listen: "http://:80",
-        listen_on: |address| format!("http://:{}", address.port()),
-        files: &[],
-    };
-    proxies::start(&ready, |folder, _| {
+const FILE: &str = include_str!("../../config/with/Caddyfile");
+
+fn caddy(text: &str) -> Asking {
+    let ready =
+        Ready { text, listen: "http://:80", listen_on: |address| format!("http://:{}", address.port()), files: &[] };
+    proxies::start(&ready, proxies::RULES, |folder, _| {
         // Its admin listener has the same port everywhere.
         fs::write(folder.join("Caddyfile"), "{\n\tadmin off\n}\nimport ready\n").expect("a file in the folder");
         let mut command = Command::new("caddy");
@@ -27,9 +25,10 @@ fn caddy() -> Asking {
 
 #[test]
 fn caddy_asks_about_every_request() {
-    let mut caddy = caddy();
+    let mut caddy = caddy(FILE);
     caddy.check_sixth_login();
     caddy.check_forged();
+    caddy.check_dropped();
     caddy.check_targets();
     caddy.check_many_at_once();
     caddy.check_delay();

@@ -6,14 +6,16 @@ use crate::proxies;
 use crate::proxies::Asking;
 use crate::proxies::Ready;
 
-fn haproxy() -> Asking {
+const LUA: &str = include_str!("../../config/with/haproxy.lua");
+
+fn haproxy(lua: &str) -> Asking {
     let ready = Ready {
         text: include_str!("../../config/with/haproxy.cfg"),
         listen: "0.0.0.0:80",
         listen_on: |address| address.to_string(),
-        files: &[("haproxy.lua", include_str!("../../config/with/haproxy.lua"))],
+        files: &[("haproxy.lua", lua)],
     };
-    proxies::start(&ready, |folder, _| {
+    proxies::start(&ready, proxies::RULES, |folder, _| {
         let mut command = Command::new("haproxy");
         command.args(["-db", "-q", "-f"]).arg(folder.join("ready"));
         command
@@ -22,7 +24,7 @@ fn haproxy() -> Asking {
 
 #[test]
 fn haproxy_sends_a_body_along_and_hands_headers_on() {
-    let haproxy = haproxy();
+    let haproxy = haproxy(LUA);
     let login = |body: &str| haproxy.request("POST", "/account").form(body).send();
     let first = login("username=alice");
     assert_eq!((first.status, first.header("ratelimit-policy")), (200, Some("\"account\";q=1;w=60")));
@@ -37,9 +39,10 @@ fn haproxy_sends_a_body_along_and_hands_headers_on() {
 
 #[test]
 fn haproxy_asks_about_every_request() {
-    let mut haproxy = haproxy();
+    let mut haproxy = haproxy(LUA);
     haproxy.check_sixth_login();
     haproxy.check_forged();
+    haproxy.check_dropped();
     haproxy.check_targets();
     haproxy.check_many_at_once();
     haproxy.check_delay();

@@ -12,6 +12,7 @@ use crate::support::Program;
 use crate::support::Request;
 use crate::support::Stopwatch;
 use crate::support::check_judged_targets;
+use crate::support::dropped_headers;
 
 /// A proxy that asks a gateway, in front of an application.
 pub(crate) struct Asking {
@@ -31,12 +32,12 @@ pub(crate) struct Ready<'t> {
 }
 
 /// Starts a proxy. `command` gets the folder in which its ready configuration is the file `ready`, with the addresses of this
-/// test.
-pub(crate) fn start(ready: &Ready<'_>, command: impl Fn(&Path, SocketAddr) -> Command) -> Asking {
+/// test. `rules` is the configuration of the gateway without a listener.
+pub(crate) fn start(ready: &Ready<'_>, rules: &str, command: impl Fn(&Path, SocketAddr) -> Command) -> Asking {
     let &Ready { text, listen, listen_on, files } = ready;
     let origin = Origin::start();
     let gateway = Gateway::with_files(
-        format!("listen: {{address: 127.0.0.1:0, serves: decisions}}\nupstream: http://127.0.0.1:9\n{RULES}"),
+        format!("listen: {{address: 127.0.0.1:0, serves: decisions}}\nupstream: http://127.0.0.1:9\n{rules}"),
         &[("slow-down.html", PAGE)],
     );
     let proxy = Program::start(files, |folder, address| {
@@ -112,6 +113,22 @@ impl Asking {
         for (name, value) in FORGED {
             let seen = received.headers.all(name);
             assert!(seen.iter().all(|seen| !seen.contains(value)), "{name}: {seen:?} reaches the application");
+        }
+    }
+
+    /// What the gateway does not pass on, the proxy does not pass on either.
+    #[track_caller]
+    pub(crate) fn check_dropped(&self) {
+        let names = dropped_headers();
+        // Servers take about a hundred headers.
+        for names in names.chunks(20) {
+            let request =
+                names.iter().fold(self.request("GET", "/page"), |request, name| request.header(name, "forged"));
+            assert_eq!(request.from("127.0.0.63").status(), 200, "{names:?}");
+            let received = self.origin.last();
+            let passed =
+                names.iter().filter(|name| received.headers.all(name).iter().any(|seen| seen.contains("forged")));
+            assert_eq!(passed.collect::<Vec<_>>(), Vec::<&&str>::new());
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::question::asked;
 use crate::support::Gateway;
 use crate::support::Response;
+use crate::support::dropped_headers;
 
 const RULES: &str = "\
 upstream: http://127.0.0.1:9
@@ -63,4 +64,18 @@ fn a_second_description_by_the_client_is_refused() {
     let gateway = asked(RULES);
     let head = format!("{}X-Original-Uri: /other\r\n", headers("GET", "/page/1"));
     assert_eq!(answer(&gateway, &head, "").status, 400);
+}
+
+/// What Traefik removes from requests of clients, and writes itself.
+const OF_TRAEFIK: [&str; 6] =
+    ["x-forwarded-for", "x-forwarded-host", "x-forwarded-port", "x-forwarded-proto", "x-forwarded-server", "x-real-ip"];
+
+#[test]
+fn the_ready_file_removes_what_the_gateway_does_not_pass_on() {
+    let file = include_str!("../../config/with/traefik.yaml").to_lowercase();
+    for name in dropped_headers() {
+        // The answer to the question replaces the X-Request-ID.
+        let is_replaced = OF_TRAEFIK.contains(&name) || name == "x-request-id";
+        assert!(is_replaced || file.contains(&format!("\n          {name}: \"\"\n")), "{name} is not removed");
+    }
 }
