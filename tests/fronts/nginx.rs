@@ -1,5 +1,6 @@
 //! nginx with `config/with/nginx.conf`.
 
+use std::fmt::Write;
 use std::fs;
 use std::process::Command;
 
@@ -40,4 +41,35 @@ fn nginx_asks_about_every_request() {
     nginx.check_many_at_once();
     nginx.check_delay();
     nginx.check_closed_without_gateway();
+}
+
+/// Statuses of denials that nginx hands on.
+const STATUSES: [u16; 28] = [
+    301, 302, 303, 307, 308, 400, 401, 402, 403, 404, 405, 406, 409, 410, 413, 418, 420, 421, 422, 423, 425, 428, 431,
+    451, 500, 502, 503, 504,
+];
+
+#[test]
+fn nginx_hands_on_the_status_and_the_place_of_a_denial() {
+    let mut rules = String::from("routes:\n");
+    for status in STATUSES {
+        let place = if status < 400 { ", redirect: /slow?a=b" } else { "" };
+        writeln!(
+            rules,
+            "  - {{match: /{status}, limits: [{{name: denied{status}, key: client_ip, rate: 1/hour, \
+             then: {{deny: {{status: {status}{place}}}}}}}]}}"
+        )
+        .expect("a string");
+    }
+    let nginx = nginx(FILE, &rules);
+    for status in STATUSES {
+        let page = nginx.request("GET", &format!("/{status}"));
+        assert_eq!(page.status(), 200, "{status}");
+        let denied = page.send();
+        assert_eq!(denied.status, status);
+        assert_eq!(denied.header("location"), (status < 400).then_some("/slow?a=b"), "{status}");
+        assert_eq!(denied.header("cache-control"), Some("no-store"), "{status}");
+        assert!(denied.header("retry-after").is_some(), "{status}: {:?}", denied.headers);
+        assert_eq!(denied.header("x-request-id").map(str::len), Some(32), "{status}");
+    }
 }
