@@ -6,8 +6,8 @@ local ltn12 = require("ltn12")
 
 local portcullis = "http://127.0.0.1:9191/auth"
 
--- Longer than any `delay` and `tarpit`, in seconds.
-local patience = 120
+-- How long Apache waits for the answer, in seconds: longer than any `delay` and `tarpit`, which hold it.
+local patience = 60
 
 -- Headers between Apache and the client, and of the framing of the question, which has its own.
 local hop = {

@@ -1,8 +1,10 @@
 -- Asks portcullis whether a request may pass: the action `http-request lua.portcullis ADDRESS` of haproxy.cfg. Any answer
 -- but 200 goes to the client, and the request is not forwarded.
 
--- Longer than any `delay` and `tarpit`, in milliseconds.
-local patience = 120000
+-- How long HAProxy waits for an answer, in milliseconds: longer than any `delay` and `tarpit`, which hold it. HAProxy asks four
+-- times before it gives up, so a client waits four times as long for a portcullis that hangs. HAProxy 2.8 and later ask once with
+-- `httpclient.retries 0` in `global`.
+local patience = 30000
 
 -- Headers between HAProxy and the client, and of the framing of the question, which has its own.
 local hop = {

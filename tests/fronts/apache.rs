@@ -49,3 +49,8 @@ fn apache_asks_about_every_request() {
     apache.check_delay();
     apache.check_closed_without_gateway();
 }
+
+#[test]
+fn apache_gives_up_on_a_gateway_that_hangs() {
+    apache(&proxies::replaced(LUA, "patience = 60", "patience = 1")).check_closed_while_the_gateway_hangs(503);
+}

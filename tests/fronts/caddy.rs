@@ -34,3 +34,9 @@ fn caddy_asks_about_every_request() {
     caddy.check_delay();
     caddy.check_closed_without_gateway();
 }
+
+#[test]
+fn caddy_gives_up_on_a_gateway_that_hangs() {
+    let caddy = caddy(&proxies::replaced(FILE, "response_header_timeout 60s", "response_header_timeout 1s"));
+    caddy.check_closed_while_the_gateway_hangs(504);
+}

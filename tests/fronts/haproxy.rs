@@ -48,3 +48,9 @@ fn haproxy_asks_about_every_request() {
     haproxy.check_delay();
     haproxy.check_closed_without_gateway();
 }
+
+#[test]
+fn haproxy_gives_up_on_a_gateway_that_hangs() {
+    let haproxy = haproxy(&proxies::replaced(LUA, "patience = 30000", "patience = 500"));
+    haproxy.check_closed_while_the_gateway_hangs(504);
+}

@@ -73,3 +73,9 @@ fn nginx_hands_on_the_status_and_the_place_of_a_denial() {
         assert_eq!(denied.header("x-request-id").map(str::len), Some(32), "{status}");
     }
 }
+
+#[test]
+fn nginx_gives_up_on_a_gateway_that_hangs() {
+    let file = proxies::replaced(FILE, "proxy_read_timeout 60s", "proxy_read_timeout 1s");
+    nginx(&file, proxies::RULES).check_closed_while_the_gateway_hangs(500);
+}

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
+use std::time::Duration;
 
 use crate::support::Gateway;
 use crate::support::Origin;
@@ -64,6 +65,12 @@ pub(crate) fn start(ready: &Ready<'_>, rules: &str, command: impl Fn(&Path, Sock
         command(folder, address)
     });
     Asking { origin, gateway, proxy }
+}
+
+/// A ready file with another text in the place of one that it has.
+pub(crate) fn replaced(file: &str, written: &str, meant: &str) -> String {
+    assert!(file.contains(written), "the ready file has no {written}");
+    file.replace(written, meant)
 }
 
 impl Asking {
@@ -130,6 +137,20 @@ impl Asking {
                 names.iter().filter(|name| received.headers.all(name).iter().any(|seen| seen.contains("forged")));
             assert_eq!(passed.collect::<Vec<_>>(), Vec::<&&str>::new());
         }
+    }
+
+    /// The proxy waits no longer for a gateway that hangs than its file says, and forwards nothing.
+    #[track_caller]
+    pub(crate) fn check_closed_while_the_gateway_hangs(&self, expected: u16) {
+        assert_eq!(self.request("GET", "/page").status(), 200);
+        self.gateway.signal("STOP");
+        let before = self.origin.count();
+        let watch = Stopwatch::start();
+        let status = self.request("GET", "/page").status();
+        assert_eq!(status, expected);
+        assert!(watch.elapsed() < Duration::from_secs(20), "{:?}", watch.elapsed());
+        self.gateway.signal("CONT");
+        assert_eq!(self.origin.count(), before);
     }
 
     /// However the path of a login is spelled, what is judged is what is forwarded.
