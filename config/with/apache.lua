@@ -131,6 +131,11 @@ function ask(r)
             headers[name:lower()] = value
         end
     end
+    -- WebSockets go through, and no other upgrade: behind one to HTTP/2, portcullis would not be asked about further requests.
+    local upgrade = r.headers_in["Upgrade"]
+    if upgrade then
+        r.headers_in["Upgrade"] = upgrade:lower():find("websocket", 1, true) and "websocket" or nil
+    end
     local scheme = r.is_https and "https" or "http"
     r.headers_in["X-Forwarded-Proto"] = scheme
     headers["x-forwarded-method"] = r.method

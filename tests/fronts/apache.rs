@@ -44,6 +44,7 @@ fn apache_asks_about_every_request() {
     apache.check_sixth_login();
     apache.check_forged();
     apache.check_dropped();
+    apache.check_websocket();
     apache.check_targets();
     apache.check_many_at_once();
     apache.check_delay();

@@ -29,6 +29,7 @@ fn caddy_asks_about_every_request() {
     caddy.check_sixth_login();
     caddy.check_forged();
     caddy.check_dropped();
+    caddy.check_websocket();
     caddy.check_targets();
     caddy.check_many_at_once();
     caddy.check_delay();

@@ -43,6 +43,7 @@ fn haproxy_asks_about_every_request() {
     haproxy.check_sixth_login();
     haproxy.check_forged();
     haproxy.check_dropped();
+    haproxy.check_websocket();
     haproxy.check_targets();
     haproxy.check_many_at_once();
     haproxy.check_delay();

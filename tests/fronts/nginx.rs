@@ -37,6 +37,7 @@ fn nginx_asks_about_every_request() {
     nginx.check_sixth_login();
     nginx.check_forged();
     nginx.check_dropped();
+    nginx.check_websocket();
     nginx.check_targets();
     nginx.check_many_at_once();
     nginx.check_delay();

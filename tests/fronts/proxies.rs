@@ -1,12 +1,15 @@
 //! Real proxies, with exactly the ready configurations of `config/with`.
 
 use std::fs;
+use std::io::Read;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
+use crate::support::Exchange;
 use crate::support::Gateway;
 use crate::support::Origin;
 use crate::support::Program;
@@ -36,7 +39,7 @@ pub(crate) struct Ready<'t> {
 /// test. `rules` is the configuration of the gateway without a listener.
 pub(crate) fn start(ready: &Ready<'_>, rules: &str, command: impl Fn(&Path, SocketAddr) -> Command) -> Asking {
     let &Ready { text, listen, listen_on, files } = ready;
-    let origin = Origin::start();
+    let origin = Origin::scripted(application);
     let gateway = Gateway::with_files(
         format!("listen: {{address: 127.0.0.1:0, serves: decisions}}\nupstream: http://127.0.0.1:9\n{rules}"),
         &[("slow-down.html", PAGE)],
@@ -71,6 +74,25 @@ pub(crate) fn start(ready: &Ready<'_>, rules: &str, command: impl Fn(&Path, Sock
 pub(crate) fn replaced(file: &str, written: &str, meant: &str) -> String {
     assert!(file.contains(written), "the ready file has no {written}");
     file.replace(written, meant)
+}
+
+/// Answers everything with 200, and takes upgrades, after which it sends back what it gets.
+fn application(mut exchange: Exchange) {
+    while let Some(received) = exchange.request() {
+        if let Some(protocol) = received.header("upgrade") {
+            exchange.write(format!(
+                "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: {protocol}\r\n\
+                 Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
+            ));
+            let mut stream = exchange.into_stream();
+            let mut said = [0; 5];
+            let _ = stream.read_exact(&mut said).and_then(|()| stream.write_all(&said));
+            return;
+        }
+        if !exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") {
+            return;
+        }
+    }
 }
 
 impl Asking {
@@ -139,6 +161,38 @@ impl Asking {
         }
     }
 
+    /// A `WebSocket` goes through once the gateway has let its request pass, and no other upgrade does.
+    #[track_caller]
+    pub(crate) fn check_websocket(&self) {
+        let upgrade = || {
+            let request = self.request("GET", "/live").from("127.0.0.67").header("Connection", "Upgrade");
+            let request = request.header("Upgrade", "websocket").header("Sec-WebSocket-Version", "13");
+            request.header("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
+        };
+        let mut client = upgrade().connect();
+        client.send(upgrade().bytes());
+        let answer = client.head();
+        assert!(answer.starts_with("HTTP/1.1 101 "), "{answer}");
+        client.send("hello");
+        let mut heard = Vec::new();
+        while heard.len() < 5 {
+            heard.extend(client.some());
+        }
+        assert_eq!(heard, b"hello");
+        assert_eq!(upgrade().status(), 429);
+        // Behind another protocol, the proxy would ask about no further request.
+        for asked_for in [&["h2c"][..], &["h2c, websocket"], &["h2c", "websocket"], &["websocket", "h2c"]] {
+            let other = self.request("GET", "/page").header("Connection", "Upgrade, HTTP2-Settings");
+            let other = other.header("HTTP2-Settings", "AAMAAABkAARAAAAAAAIAAAAA");
+            let other = asked_for.iter().fold(other, |request, protocol| request.header("Upgrade", protocol));
+            let answer = other.connect().send(other.bytes()).try_response("GET");
+            let received = self.origin.last();
+            let offered = received.headers.all("upgrade");
+            assert!(!offered.concat().contains("h2c"), "{asked_for:?}: {offered:?} reaches the application");
+            assert!(asked_for != ["h2c"] || answer.is_some_and(|answer| answer.status == 200));
+        }
+    }
+
     /// The proxy waits no longer for a gateway that hangs than its file says, and forwards nothing.
     #[track_caller]
     pub(crate) fn check_closed_while_the_gateway_hangs(&self, expected: u16) {
@@ -201,6 +255,7 @@ routes:
   - {name: login, match: POST /login, limits: [{name: pace, key: client_ip, rate: 5/minute}]}
   - {name: account, match: POST /account, limits: [{name: account, key: param.username, headers: full, rate: 1/minute}]}
   - {name: login-page, match: /login}
+  - {name: live, match: /live, limits: [{name: live, key: client_ip, rate: 1/minute}]}
   - {name: slow, match: /slow, limits: [{name: slow, key: client_ip, rate: 1/minute, then: {delay: 300ms}}]}";
 
 /// The page of [`RULES`].
