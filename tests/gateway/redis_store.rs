@@ -85,7 +85,8 @@ fn metrics_tell_of_the_store() {
     });
     let before = metric(&gateway, "portcullis_store_errors_total");
     (0..3).for_each(|_| _ = gateway.get("/").send());
-    assert_eq!(metric(&gateway, "portcullis_store_errors_total"), before + 3.0, "each is decided without Redis");
+    let counted = metric(&gateway, "portcullis_store_errors_total") - before;
+    assert!((2.5..3.5).contains(&counted), "{counted} of three decisions without Redis");
     redis.restart();
     eventually("redis is back", || metric(&gateway, "portcullis_store_up") > 0.0);
 }

@@ -57,7 +57,9 @@ pub(super) fn rules(domain: &Domain, names: &mut Names, mistakes: &mut Mistakes)
     let mut leaves = Vec::new();
     collect(&domain.branches, &[], &mut leaves);
     leaves.retain(|leaf| is_expressible(leaf, mistakes));
-    leaves.iter_mut().for_each(|leaf| tighten(leaf, mistakes));
+    for leaf in &mut leaves {
+        tighten(leaf, mistakes);
+    }
     warn_of_order(&leaves, mistakes);
     let titled: Vec<(String, Leaf<'_>)> =
         leaves.into_iter().map(|leaf| (names.name(&domain.name, &leaf), leaf)).collect();

@@ -173,12 +173,12 @@ impl Description {
     }
 
     /// The head of the request, whose parts are there. It has its one target and its one host.
-    pub(super) fn into_head(self) -> Result<RequestHead, MalformedHead> {
+    pub(super) fn into_head(self) -> Result<RequestHead, Box<MalformedHead>> {
         let scheme = self.scheme();
         let Self { method, path, host, version, mut fields, .. } = self;
         let [method, path, host] = [method, path, host].map(Option::unwrap_or_default);
         let malformed = |reason, fields| {
-            Err(MalformedHead { reason, shown: shown(Some(&method), Some(&path), Some(&host)), fields })
+            Err(Box::new(MalformedHead { reason, shown: shown(Some(&method), Some(&path), Some(&host)), fields }))
         };
         let Ok(parsed_method) = Method::from_bytes(method.as_bytes()) else {
             return malformed("the method is malformed", fields);

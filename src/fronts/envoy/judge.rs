@@ -50,7 +50,7 @@ pub(super) async fn judge(
     let scheme = description.scheme();
     let head = match description.into_head() {
         Ok(head) => head,
-        Err(malformed) => return Ok(Err(refuse(context, identity, scheme, malformed))),
+        Err(malformed) => return Ok(Err(refuse(context, identity, scheme, *malformed))),
     };
     // Envoy itself leaves the body out of an answer to HEAD.
     let facts = Facts::described(head, identity, live, scheme, front, false, gateway.now());
