@@ -139,15 +139,8 @@ fn busiest_client(sinks: &Sinks, proxies: &TrustedProxies, now: Timestamp) -> Op
 /// The login field of a key in which nothing else can be missing.
 fn login_field(limit: &Limit) -> Option<String> {
     let mut may_lack = limit.key.parts.iter().map(|part| &part.selector).filter(|selector| {
-        !matches!(
-            selector,
-            Selector::ClientIp(_)
-                | Selector::Device
-                | Selector::Host
-                | Selector::Method
-                | Selector::Path
-                | Selector::Route
-        )
+        let is_there = |one: &Selector| one.is_never_missing() || *one == Selector::Route;
+        !selector.choices().any(is_there)
     });
     let (field, None) = (may_lack.next()?, may_lack.next()) else { return None };
     let is_login = matches!(

@@ -60,9 +60,9 @@ impl ShownPlan for Plan<'_, '_> {
         key: KeyHash,
         then: impl FnOnce(&KeySpec, &Key) -> T,
     ) -> Option<T> {
-        let RoutedRequest { policy, head, ref walk, .. } = self.entry;
+        let RoutedRequest { policy, head, ref walk, identity, .. } = self.entry;
         let limit = policy.limit(limit);
-        with_source(policy, head, self.fields, walk, |source| {
+        with_source(policy, head, self.fields, walk, identity, |source| {
             let Ok(LimitApplication::Counted(keys)) = apply(policy, limit, source) else { return None };
             let found = keys.iter().find(|candidate| counted.hash(&limit.name, &candidate.key) == key)?;
             Some(then(&limit.key, &found.key))

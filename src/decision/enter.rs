@@ -3,11 +3,14 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::Policy;
 use super::device;
 use super::device::DeviceKeys;
 use super::source::with_source;
 use crate::head::KnownName;
+use crate::key::Identity;
 use crate::key::Key;
 use crate::key::KeyHash;
 use crate::key::KeyHasher;
@@ -29,6 +32,8 @@ pub struct RoutedRequest<'p, 'h> {
     pub(super) head: &'h RequestHead<'h>,
     pub(super) admission: Admission,
     pub(super) device_keys: Option<DeviceKeys<'h>>,
+    /// What sessions and verified tokens prove.
+    pub(super) identity: Identity<'h>,
     /// Whether the end of the request will be known, so that it can give its concurrency slots back.
     pub(super) is_end_seen: bool,
     /// The routes that the request may be read as taking.
@@ -63,7 +68,8 @@ const CHALLENGED: &str = "challenged clients";
 pub fn enter<'p, 'h>(policy: &'p Policy, head: &'h RequestHead<'h>) -> RoutedRequest<'p, 'h> {
     let admission = admission(policy, head);
     let walk = walk(policy, head, BodyMethods::Known(&[]));
-    RoutedRequest { policy, head, admission, device_keys: None, is_end_seen: true, walk }
+    let identity = Identity::default();
+    RoutedRequest { policy, head, admission, device_keys: None, identity, is_end_seen: true, walk }
 }
 
 impl<'h> RoutedRequest<'_, 'h> {
@@ -71,6 +77,18 @@ impl<'h> RoutedRequest<'_, 'h> {
     #[must_use]
     pub fn with_device_keys(self, device_keys: Option<DeviceKeys<'h>>) -> Self {
         Self { device_keys, ..self }
+    }
+
+    /// Counts by the accounts whose sessions the request carries: by their marks, each once.
+    #[must_use]
+    pub fn with_users(self, users: &'h [Box<str>]) -> Self {
+        Self { identity: Identity { users, ..self.identity }, ..self }
+    }
+
+    /// Counts by the claims of the token that the request carries and that verifies.
+    #[must_use]
+    pub fn with_claims(self, claims: Option<&'h Value>) -> Self {
+        Self { identity: Identity { claims, ..self.identity }, ..self }
     }
 }
 
@@ -169,7 +187,7 @@ impl RoutedRequest<'_, '_> {
         if only.peek().is_none() {
             return false;
         }
-        with_source(self.policy, self.head, BodyFields::NONE, &self.walk, |source| {
+        with_source(self.policy, self.head, BodyFields::NONE, &self.walk, self.identity, |source| {
             only.any(|lists| self.policy.holding(lists, source).is_none())
         })
     }
@@ -199,12 +217,26 @@ fn may_hide_a_method(head: &RequestHead<'_>) -> bool {
 }
 
 fn walk(policy: &Policy, head: &RequestHead<'_>, body: BodyMethods<'_>) -> Walk {
-    let source = Source { head, fields: BodyFields::NONE, routes: &[], captures: &[], device: None };
+    let source = Source {
+        head,
+        fields: BodyFields::NONE,
+        routes: &[],
+        captures: &[],
+        device: None,
+        identity: Identity::default(),
+    };
     policy.routes.walk(&mut RequestReadings::new(head, body, &|list| policy.membership(list, &source)))
 }
 
 fn admission(policy: &Policy, head: &RequestHead<'_>) -> Admission {
-    let source = Source { head, fields: BodyFields::NONE, routes: &[], captures: &[], device: None };
+    let source = Source {
+        head,
+        fields: BodyFields::NONE,
+        routes: &[],
+        captures: &[],
+        device: None,
+        identity: Identity::default(),
+    };
     if let Some(list) = policy.holding(&policy.access.allow, &source) {
         return Admission::Allowed(list);
     }

@@ -98,7 +98,7 @@ impl<'p> Plan<'p, '_> {
 
     /// Adds the charges, and what is needed to know the client.
     fn fill(&mut self, hasher: &KeyHasher) {
-        let RoutedRequest { policy, head, admission, device_keys, is_end_seen, ref walk } = self.entry;
+        let RoutedRequest { policy, head, admission, device_keys, identity, is_end_seen, ref walk } = self.entry;
         let with =
             |has: fn(&Route) -> bool| walk.collected.iter().copied().find(|&route| has(policy.routes.get(route)));
         self.outcome = with(|route| route.outcome.is_some());
@@ -106,7 +106,7 @@ impl<'p> Plan<'p, '_> {
         if matches!(admission, Admission::Allowed(_)) {
             return;
         }
-        let charged = with_source(policy, head, self.fields, walk, |source| {
+        let charged = with_source(policy, head, self.fields, walk, identity, |source| {
             let mut source = *source;
             let mut is_known_device = false;
             if let Some(route) = knowing_route {

@@ -108,7 +108,8 @@ impl Policy {
         let lists = limit.unless.iter().filter_map(|&list| self.list(list).of.as_ref());
         // A body may override the method.
         let parts = limit.key.parts.iter().chain(&limit.distinct).chain(lists);
-        parts.into_iter().any(|part| part.selector.needs_body() || part.selector == Selector::Method)
+        let mut selectors = parts.into_iter().flat_map(|part| part.selector.choices());
+        selectors.any(|selector| selector.needs_body() || *selector == Selector::Method)
     }
 
     /// How a request stands to a list.

@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use super::Policy;
 use crate::key::Captures;
+use crate::key::Identity;
 use crate::key::Source;
 use crate::request::BodyFields;
 use crate::request::RequestHead;
@@ -15,6 +16,7 @@ pub(super) fn with_source<T>(
     head: &RequestHead<'_>,
     fields: &BodyFields,
     walk: &Walk,
+    identity: Identity<'_>,
     then: impl FnOnce(&Source<'_>) -> T,
 ) -> T {
     let mut routes: SmallVec<[&str; 4]> = SmallVec::new();
@@ -23,5 +25,5 @@ pub(super) fn with_source<T>(
         routes.push(&route.name);
         route.condition.capture(head, &mut captures);
     }
-    then(&Source { head, fields, routes: &routes, captures: &captures, device: None })
+    then(&Source { head, fields, routes: &routes, captures: &captures, device: None, identity })
 }

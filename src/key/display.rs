@@ -11,6 +11,7 @@ use super::KeyPart;
 use super::KeySpec;
 use super::Selector;
 use super::SelectorSubject;
+use super::first;
 
 /// A key in a form that can be shown.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -30,21 +31,10 @@ impl DisplayKey {
         let mut named = Self::default();
         let mut clear = Vec::with_capacity(spec.parts.len());
         for (place, (part, value)) in spec.parts.iter().zip(key.parts()).enumerate() {
-            let (masked, in_clear) = match (&part.selector, part.selector.subject()) {
-                (Selector::ClientIp(_), _) => {
-                    let network = network(value);
-                    named.networks.extend(network.map(|network| (place, network)));
-                    network.map(|network| (mask_network(network), plain(network))).unwrap_or_default()
-                }
-                (_, SelectorSubject::Request) => (text(value), text(value)),
-                (selector, _) if names_a_user(selector) => (mask(value, 1, Some(shown)), text(value)),
-                (selector, SelectorSubject::Client | SelectorSubject::Account) => {
-                    let masked = mask_other(selector, value, shown);
-                    (masked.clone(), masked)
-                }
-            };
-            named.masked.push((part.selector.to_string(), masked));
-            clear.push((part.selector.to_string(), in_clear));
+            let seen = SeenPart::of(part, value, shown);
+            named.networks.extend(seen.network.map(|network| (place, network)));
+            named.masked.push((seen.selector.clone(), seen.masked));
+            clear.push((seen.selector, seen.clear));
         }
         named.clear = Some(clear);
         named
@@ -109,15 +99,8 @@ impl OperatorKey {
     /// `key` has the parts of `spec`, in the same order. `shown` makes the digits that distinguish masks.
     pub fn of(spec: &KeySpec, key: &Key, shown: &KeyHasher) -> Self {
         let part = |(part, value): (&KeyPart, &[u8])| {
-            let (value, masked) = match (&part.selector, part.selector.subject()) {
-                (Selector::ClientIp(_), _) => (network(value).map(plain).unwrap_or_default(), None),
-                (_, SelectorSubject::Request) => (text(value), None),
-                (selector, _) if names_a_user(selector) => (text(value), Some(mask(value, 1, Some(shown)))),
-                (selector, SelectorSubject::Client | SelectorSubject::Account) => {
-                    (mask_other(selector, value, shown), None)
-                }
-            };
-            OperatorPart { selector: part.selector.to_string(), value: shortened(value), masked }
+            let SeenPart { selector, clear, masked, is_name, .. } = SeenPart::of(part, value, shown);
+            OperatorPart { selector, value: shortened(clear), masked: is_name.then_some(masked) }
         };
         Self { parts: spec.parts.iter().zip(key.parts()).map(part).collect() }
     }
@@ -126,6 +109,50 @@ impl OperatorKey {
     pub fn of_client(network: IpNet) -> Self {
         let selector = Selector::ClientIp(None).to_string();
         Self { parts: vec![OperatorPart { selector, value: plain(network), masked: None }] }
+    }
+}
+
+/// One part of a key, as it may be seen.
+struct SeenPart {
+    /// Of `first`, the selector that the value is of.
+    selector: String,
+    clear: String,
+    masked: String,
+    network: Option<IpNet>,
+    /// Whether the value is a user name.
+    is_name: bool,
+}
+
+impl SeenPart {
+    fn of(part: &KeyPart, value: &[u8], shown: &KeyHasher) -> Self {
+        match &part.selector {
+            Selector::ClientIp(_) => Self::of_client(network(value)),
+            Selector::First(choices) => match first::decode(choices, value) {
+                Some((KeyPart { selector: Selector::ClientIp(_), .. }, network)) => {
+                    Self::of_client(text(network).parse().ok())
+                }
+                Some((choice, value)) => Self::of_value(&choice.selector, value, shown),
+                None => Self::of_value(&part.selector, value, shown),
+            },
+            selector => Self::of_value(selector, value, shown),
+        }
+    }
+
+    fn of_client(network: Option<IpNet>) -> Self {
+        let (masked, clear) = network.map(|network| (mask_network(network), plain(network))).unwrap_or_default();
+        Self { selector: Selector::ClientIp(None).to_string(), clear, masked, network, is_name: false }
+    }
+
+    fn of_value(selector: &Selector, value: &[u8], shown: &KeyHasher) -> Self {
+        let is_name = names_a_user(selector);
+        let is_public = selector.subject() == SelectorSubject::Request || *selector == Selector::User;
+        let masked = match () {
+            () if is_public => text(value),
+            () if is_name => mask(value, 1, Some(shown)),
+            () => mask_other(selector, value, shown),
+        };
+        let clear = if is_name { text(value) } else { masked.clone() };
+        Self { selector: selector.to_string(), clear, masked, network: None, is_name }
     }
 }
 
@@ -162,7 +189,10 @@ fn secrecy(selector: &Selector) -> Secrecy<'_> {
         | Selector::Method
         | Selector::Path
         | Selector::Route
-        | Selector::Device => Secrecy::Public,
+        | Selector::Device
+        | Selector::User
+        | Selector::Jwt(_)
+        | Selector::First(_) => Secrecy::Public,
     }
 }
 
@@ -189,7 +219,7 @@ fn names_a_user(selector: &Selector) -> bool {
     if is_descriptor && selector.subject() == SelectorSubject::Client {
         return true;
     }
-    (selector.normalises() || is_descriptor)
+    (selector.normalises() || is_descriptor || selector.is_verified())
         && match secrecy(selector) {
             Secrecy::Credential => false,
             Secrecy::ByFieldName(name) => {
@@ -302,6 +332,29 @@ mod tests {
         check(&[("descriptor.user", b"bob")], &[("descriptor.user", "b***")], None);
         check(&[("descriptor.remote_address", b"192.0.2.1")], &[("descriptor.remote_address", "1***")], None);
         check(&[], &[], None);
+    }
+
+    #[test]
+    fn an_account_is_shown_by_its_mark_and_a_claim_as_a_name() {
+        check(&[("user", b"00ff"), ("jwt.sub", b"alice")], &[("user", "00ff"), ("jwt.sub", "a***")], None);
+        let choices = ["user", "client_ip", "jwt.sub"]
+            .map(|text| KeyPart { selector: text.parse().unwrap(), spelling: Spelling::Usual });
+        let first = KeyPart { selector: Selector::First(choices.into()), spelling: Spelling::Usual };
+        let spec = KeySpec { parts: vec![first] };
+        let shown = |value: &str| {
+            let mut key = Key::default();
+            key.push(value.as_bytes());
+            let named = DisplayKey::of(&spec, &key, &KeyHasher::new([7; 16]));
+            let operators = OperatorKey::of(&spec, &key, &KeyHasher::new([7; 16])).parts.remove(0);
+            assert_eq!(named.for_operators()[0], (operators.selector, operators.value));
+            (named.masked_words(), named.for_operators()[0].1.clone(), named.address())
+        };
+        assert_eq!(shown("4:user:00ff"), ("user=00ff".into(), "00ff".into(), None));
+        let address = "192.0.2.1/32".parse().ok();
+        assert_eq!(shown("9:client_ip:192.0.2.1/32"), ("client_ip=192.0.*.*".into(), "192.0.2.1".into(), address));
+        let (masked, clear, _) = shown("7:jwt.sub:alice");
+        assert!(masked.starts_with("jwt.sub=a***") && clear == "alice", "{masked} {clear}");
+        assert_eq!(shown("").0, "first(user, client_ip, jwt.sub)=");
     }
 
     #[test]

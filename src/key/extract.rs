@@ -3,13 +3,16 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
+use ipnet::IpNet;
 use smallvec::SmallVec;
 use smallvec::smallvec;
 
+use super::Identity;
 use super::Key;
 use super::KeyPart;
 use super::KeySpec;
 use super::Selector;
+use super::first;
 use crate::client::ClientIp;
 use crate::client::DeviceId;
 use crate::client::Prefix;
@@ -36,6 +39,8 @@ pub struct Source<'a> {
     pub captures: &'a [Capture<'a>],
     /// The device whose cookie is valid for the user name in the request.
     pub device: Option<DeviceId>,
+    /// What sessions and verified tokens prove.
+    pub identity: Identity<'a>,
 }
 
 /// A segment that a path pattern captured: its name in the pattern, and its value in the request.
@@ -122,31 +127,38 @@ pub fn client(prefix: Prefix, source: &Source<'_>) -> Key {
 /// The values of one part of a key. A missing part has the empty value. Where the body was not read whole, a part of it
 /// has the empty value in addition to those found.
 pub fn values<'a>(part: &'a KeyPart, source: &Source<'a>) -> Result<PartValues<'a>, TooManyValues> {
-    if source.head.path.may_be_any() && matches!(part.selector, Selector::Path | Selector::Capture(_)) {
+    if source.head.path.may_be_any() && part.selector.choices().any(Selector::is_of_path) {
         return Err(TooManyValues);
     }
     let mut values: SmallVec<[Cow<'a, str>; 2]> = SmallVec::new();
     let mut is_repeated = false;
+    // The client does not choose how many values a verified claim has.
+    let most = if part.selector.is_verified() { MAX_KEYS } else { MAX_VALUES };
     each_value(part, source, &mut |value| {
         // One value beyond the bound is enough to deny.
         if values.contains(&value) {
             is_repeated = true;
-        } else if values.len() <= MAX_VALUES {
+        } else if values.len() <= most {
             values.push(value);
         }
     });
     // A request is charged once for each key, so it must not try one name twice.
     let is_done_twice = is_repeated && part.selector.needs_body() && source.fields.is_multicall();
-    if values.len() > MAX_VALUES || is_done_twice {
+    if values.len() > most || is_done_twice {
         return Err(TooManyValues);
     }
     let empty = values.iter().any(|value| value.is_empty());
     let absent = empty || values.is_empty();
-    let may_be_missed = part.selector.needs_body() && !source.fields.is_fully_read();
-    if !empty && (values.is_empty() || may_be_missed) {
+    if !empty && (values.is_empty() || may_be_missed(part, source)) {
         values.push(Cow::Borrowed(""));
     }
     Ok(PartValues { values, absent })
+}
+
+/// Whether the body may hold values that were not read. `first` says itself which of its values these are.
+fn may_be_missed(part: &KeyPart, source: &Source<'_>) -> bool {
+    let is_first = matches!(part.selector, Selector::First(_));
+    !is_first && part.selector.needs_body() && !source.fields.is_fully_read()
 }
 
 /// Calls `found` with every value of a part, in the spelling in which it is compared, also with repeated values.
@@ -155,7 +167,7 @@ pub fn each_value<'a>(part: &'a KeyPart, source: &Source<'a>, found: &mut dyn Fn
 }
 
 fn each_as_sent<'a>(selector: &'a Selector, source: &Source<'a>, found: &mut dyn FnMut(Cow<'a, str>)) {
-    let Source { head, fields, routes, captures, device } = *source;
+    let Source { head, fields, routes, captures, device, identity } = *source;
     match selector {
         Selector::ClientIp(prefix) => found(Cow::Owned(prefix.unwrap_or_default().cut(head.client).to_string())),
         Selector::Header(name) => header_values(head.fields, name).for_each(found),
@@ -191,8 +203,57 @@ fn each_as_sent<'a>(selector: &'a Selector, source: &Source<'a>, found: &mut dyn
         Selector::Route => routes.iter().for_each(|name| found(Cow::Borrowed(name))),
         // A request has no descriptors: limits of domains are decided apart.
         Selector::Descriptor(_) => {}
+        Selector::User => identity.users.iter().for_each(|user| found(Cow::Borrowed(user))),
+        Selector::Jwt(path) => identity.each_claim(path, found),
+        Selector::First(choices) => each_of_first(choices, source, found),
         Selector::Device => found(device.map_or(Cow::Borrowed(UNTRUSTED), |device| Cow::Owned(device.to_string()))),
     }
+}
+
+/// Calls `found` with the values of the first choice that is certainly there, and of those before it that may be there.
+/// Without any, and where one may be hidden in a body that was not read, with the empty value.
+fn each_of_first<'a>(choices: &'a [KeyPart], source: &Source<'a>, found: &mut dyn FnMut(Cow<'a, str>)) {
+    for choice in choices {
+        if is_certain(choice, source, found) {
+            return;
+        }
+        if may_be_missed(choice, source) {
+            found(Cow::Borrowed(""));
+        }
+    }
+    found(Cow::Borrowed(""));
+}
+
+/// Calls `found` with the values of one choice of `first`, and says whether every application finds one there.
+fn is_certain<'a>(choice: &'a KeyPart, source: &Source<'a>, found: &mut dyn FnMut(Cow<'a, str>)) -> bool {
+    if let Selector::ClientIp(prefix) = choice.selector {
+        let network = network(prefix.unwrap_or_default(), source.head.client);
+        found(Cow::Owned(first::encode(&choice.selector, &network.to_string())));
+        return true;
+    }
+    let (mut is_there, mut is_empty) = (false, false);
+    each_value(choice, source, &mut |value| {
+        if value.is_empty() {
+            is_empty = true;
+        } else {
+            is_there = true;
+            found(Cow::Owned(first::encode(&choice.selector, &value)));
+        }
+    });
+    is_there && !is_empty && !may_be_missed(choice, source)
+}
+
+/// The choices of `first` whose values count for a request.
+pub(super) fn taken<'c>(choices: &'c [KeyPart], source: &Source<'_>) -> &'c [KeyPart] {
+    let certain = choices.iter().position(|choice| is_certain(choice, source, &mut |_| {}));
+    certain.map_or(choices, |last| &choices[..=last])
+}
+
+/// The network that a client is counted by.
+pub(super) fn network(prefix: Prefix, client: ClientIp) -> IpNet {
+    let address = prefix.cut(client);
+    let bits = if address.is_ipv4() { prefix.v4 } else { prefix.v6 };
+    IpNet::new(address, bits).unwrap_or_else(|_| address.into())
 }
 
 impl ExtractedKey {

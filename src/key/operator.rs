@@ -10,6 +10,8 @@ use super::KeyPart;
 use super::KeySpec;
 use super::Selector;
 use super::extract::encode;
+use super::extract::network;
+use super::first;
 use crate::client::ClientIp;
 
 /// Why values make no key.
@@ -43,24 +45,29 @@ pub fn key<'v>(
             return Err(InvalidKeyValues::Repeated(name.clone().into_owned()));
         }
     }
-    let value =
-        |part: &KeyPart| values.iter().find(|(name, _)| is_called(&part.selector, name)).map(|(_, value)| value);
+    let value = |part: &KeyPart| {
+        // Of `first`, the first that has a value.
+        let named = |selector| values.iter().find(|(name, _)| is_called(selector, name));
+        part.selector.choices().find_map(named)
+    };
     let missing: Vec<_> = spec.parts.iter().filter(|part| value(part).is_none()).collect();
     if !missing.is_empty() {
         return Err(InvalidKeyValues::Missing(missing.iter().map(|part| name_of(&part.selector)).collect()));
     }
+    let is_used = |name: &str| spec.parts.iter().any(|part| value(part).is_some_and(|(used, _)| used == name));
+    if let Some((unused, _)) = values.iter().find(|(name, _)| !is_used(name)) {
+        return Err(InvalidKeyValues::Repeated(unused.clone().into_owned()));
+    }
     let mut key = Key::default();
-    for (part, value) in spec.parts.iter().filter_map(|part| Some((part, value(part)?))) {
+    for (part, (name, value)) in spec.parts.iter().filter_map(|part| Some((part, value(part)?))) {
         match &part.selector {
             Selector::ClientIp(prefix) => {
-                let address: IpAddr = value.trim().parse().map_err(|_| InvalidKeyValues::NotAnAddress)?;
-                key.push(&encode(prefix.unwrap_or_default(), ClientIp::new(address)));
+                key.push(&encode(prefix.unwrap_or_default(), client(value)?));
             }
-            Selector::Header(_) | Selector::Bearer => key.push(part.as_compared(value.trim_ascii()).as_bytes()),
-            Selector::Capture(name) if !keeps_case(name) => {
-                key.push(default_case_fold_str(&part.as_compared(value)).as_bytes());
-            }
+            Selector::First(choices) => key.push(of_first(choices, name, value, &keeps_case)?.as_bytes()),
             Selector::Cookie(_)
+            | Selector::Header(_)
+            | Selector::Bearer
             | Selector::Query(_)
             | Selector::Capture(_)
             | Selector::Form(_)
@@ -73,10 +80,42 @@ pub fn key<'v>(
             | Selector::Path
             | Selector::Route
             | Selector::Device
-            | Selector::Descriptor(_) => key.push(part.as_compared(value).as_bytes()),
+            | Selector::User
+            | Selector::Jwt(_)
+            | Selector::Descriptor(_) => key.push(compared(part, value, &keeps_case).as_bytes()),
         }
     }
     Ok(key)
+}
+
+/// A value of the selector of `first` that is called `name`.
+fn of_first(
+    choices: &[KeyPart],
+    name: &str,
+    value: &str,
+    keeps_case: &impl Fn(&str) -> bool,
+) -> Result<String, InvalidKeyValues> {
+    let choice = choices.iter().find(|choice| is_called(&choice.selector, name)).filter(|_| !value.is_empty());
+    let Some(choice) = choice else { return Ok(String::new()) };
+    if let Selector::ClientIp(prefix) = choice.selector {
+        let network = network(prefix.unwrap_or_default(), client(value)?);
+        return Ok(first::encode(&choice.selector, &network.to_string()));
+    }
+    Ok(first::encode(&choice.selector, &compared(choice, value, keeps_case)))
+}
+
+/// A value in the spelling in which requests are counted.
+fn compared<'v>(part: &KeyPart, value: &'v str, keeps_case: &impl Fn(&str) -> bool) -> Cow<'v, str> {
+    match &part.selector {
+        Selector::Header(_) | Selector::Bearer => part.as_compared(value.trim_ascii()),
+        Selector::Capture(name) if !keeps_case(name) => Cow::Owned(default_case_fold_str(&part.as_compared(value))),
+        _ => part.as_compared(value),
+    }
+}
+
+fn client(value: &str) -> Result<ClientIp, InvalidKeyValues> {
+    let address: IpAddr = value.trim().parse().map_err(|_| InvalidKeyValues::NotAnAddress)?;
+    Ok(ClientIp::new(address))
 }
 
 /// The name of a part of a key: its selector without options.
@@ -88,6 +127,7 @@ pub fn name_of(selector: &Selector) -> String {
 pub fn is_called(selector: &Selector, name: &str) -> bool {
     match (selector, name.parse::<Selector>()) {
         (Selector::ClientIp(_), Ok(Selector::ClientIp(_))) => true,
+        (Selector::First(choices), Ok(_)) => choices.iter().any(|choice| is_called(&choice.selector, name)),
         (selector, Ok(named)) => *selector == named,
         (_, Err(_)) => false,
     }
@@ -140,6 +180,21 @@ mod tests {
         assert_ne!(ip("198.51.100.7"), ip("198.51.101.7"));
         assert_eq!(ip("2001:db8:1::1"), ip("2001:db8:1:2::1"));
         assert_eq!(ip("198.51.100.0/24"), Err(InvalidKeyValues::NotAnAddress));
+    }
+
+    #[test]
+    fn of_first_the_operator_names_one() {
+        let choices = ["user", "client_ip", "param.name"].map(|text| spec(&[text]).parts.remove(0));
+        let first = KeyPart { selector: Selector::First(choices.into()), spelling: Spelling::Usual };
+        let spec = KeySpec { parts: vec![first] };
+        assert_eq!(of(&spec, &[("user", "00ff")]), Ok(expected(&[b"4:user:00ff"])));
+        assert_eq!(of(&spec, &[("client_ip", "192.0.2.1")]), Ok(expected(&[b"9:client_ip:192.0.2.1/32"])));
+        assert_eq!(of(&spec, &[("param.name", "ALICE")]), Ok(expected(&[b"10:param.name:alice"])));
+        assert_eq!(of(&spec, &[("user", "")]), Ok(expected(&[b""])));
+        let missing = InvalidKeyValues::Missing(vec!["first(user, client_ip, param.name)".to_owned()]);
+        assert_eq!(of(&spec, &[]), Err(missing));
+        let twice = of(&spec, &[("user", "00ff"), ("client_ip", "192.0.2.1")]);
+        assert_eq!(twice, Err(InvalidKeyValues::Repeated("client_ip".to_owned())));
     }
 
     #[test]

@@ -1,10 +1,29 @@
-//! The selectors of the configuration: `client_ip`, `param.username`, `header.x-api-key`, ...
+//! The selectors of the configuration: `client_ip`, `param.username`, `header.x-api-key`, ..., and the spelling in which
+//! their values are compared.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::client::Prefix;
 use crate::head::FieldName;
+
+/// A selector, and the spelling in which its values are compared.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct KeyPart {
+    pub selector: Selector,
+    pub spelling: Spelling,
+}
+
+/// The spelling in which values are compared.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub enum Spelling {
+    /// Normalised where people type names, and as sent elsewhere.
+    #[default]
+    Usual,
+    /// Normalised like a name, and cut before the `@` of a mail address.
+    LocalPart,
+    AsSent,
+}
 
 /// Where a value comes from.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -31,6 +50,12 @@ pub enum Selector {
     Route,
     /// The id of a device cookie that is valid for the user name in the request, or one word for all others.
     Device,
+    /// The accounts of the sessions that the request carries, by their marks.
+    User,
+    /// A claim of a verified token, by its dotted path.
+    Jwt(Box<str>),
+    /// The first of these that is not missing.
+    First(Box<[KeyPart]>),
     /// An entry of a descriptor. No request has one.
     Descriptor(Box<str>),
 }
@@ -65,17 +90,47 @@ impl Selector {
         "path",
         "route",
         "device",
+        "user",
+        "jwt.",
         "descriptor.",
     ];
 
     /// Whether the body may hold the value.
     pub fn needs_body(&self) -> bool {
-        matches!(self, Self::Form(_) | Self::Json(_) | Self::Xml(_) | Self::Param(_))
+        match self {
+            Self::First(choices) => choices.iter().any(|choice| choice.selector.needs_body()),
+            _ => matches!(self, Self::Form(_) | Self::Json(_) | Self::Xml(_) | Self::Param(_)),
+        }
     }
 
     /// Whether values are normalised like names by default.
     pub fn normalises(&self) -> bool {
         matches!(self, Self::Form(_) | Self::Json(_) | Self::Xml(_) | Self::Param(_) | Self::BasicUser)
+    }
+
+    /// The selectors of which this one takes a value: itself, or those of `first`.
+    pub fn choices(&self) -> impl Iterator<Item = &Self> {
+        let choices = match self {
+            Self::First(choices) => &choices[..],
+            _ => &[],
+        };
+        let itself = Some(self).filter(|_| choices.is_empty());
+        itself.into_iter().chain(choices.iter().map(|choice| &choice.selector))
+    }
+
+    /// Whether the path of a request decides the value.
+    pub fn is_of_path(&self) -> bool {
+        matches!(self, Self::Path | Self::Capture(_))
+    }
+
+    /// Whether only a token that verifies has a value.
+    pub fn is_verified(&self) -> bool {
+        matches!(self, Self::Jwt(_))
+    }
+
+    /// Whether every request has a value.
+    pub fn is_never_missing(&self) -> bool {
+        matches!(self, Self::ClientIp(_) | Self::Host | Self::Method | Self::Path | Self::Device)
     }
 
     /// The header that the configuration names here. Other selectors read headers that are significant in any
@@ -98,6 +153,9 @@ impl Selector {
             | Self::Path
             | Self::Route
             | Self::Device
+            | Self::User
+            | Self::Jwt(_)
+            | Self::First(_)
             | Self::Descriptor(_) => None,
         }
     }
@@ -115,8 +173,15 @@ impl Selector {
             | Self::Xml(_)
             | Self::Param(_)
             | Self::Bearer
-            | Self::BasicUser => SelectorSubject::Account,
+            | Self::BasicUser
+            | Self::User
+            | Self::Jwt(_) => SelectorSubject::Account,
             Self::Descriptor(name) => entry_subject(name),
+            Self::First(choices) => {
+                let is_of = |subject| choices.iter().any(|choice| choice.selector.subject() == subject);
+                let subjects = [SelectorSubject::Account, SelectorSubject::Client];
+                subjects.into_iter().find(|&subject| is_of(subject)).unwrap_or(SelectorSubject::Request)
+            }
             Self::Host | Self::Method | Self::Path | Self::Route => SelectorSubject::Request,
         }
     }
@@ -152,6 +217,7 @@ impl FromStr for Selector {
             "path" => return Ok(Self::Path),
             "route" => return Ok(Self::Route),
             "device" => return Ok(Self::Device),
+            "user" => return Ok(Self::User),
             _ => {}
         }
         let (kind, name) = text.split_once('.').unwrap_or((text, ""));
@@ -170,6 +236,7 @@ impl FromStr for Selector {
             "json" => Self::Json,
             "xml" => Self::Xml,
             "param" => Self::Param,
+            "jwt" => Self::Jwt,
             "descriptor" => Self::Descriptor,
             _ => return Err(InvalidSelector::Unknown(text.to_owned())),
         };
@@ -199,6 +266,16 @@ impl fmt::Display for Selector {
             Self::Path => f.write_str("path"),
             Self::Route => f.write_str("route"),
             Self::Device => f.write_str("device"),
+            Self::User => f.write_str("user"),
+            Self::Jwt(path) => write!(f, "jwt.{path}"),
+            Self::First(choices) => {
+                f.write_str("first(")?;
+                for (place, choice) in choices.iter().enumerate() {
+                    let before = if place == 0 { "" } else { ", " };
+                    write!(f, "{before}{}", choice.selector)?;
+                }
+                f.write_str(")")
+            }
             Self::Descriptor(name) => write!(f, "descriptor.{name}"),
         }
     }
@@ -243,6 +320,9 @@ mod tests {
         check("path", &Selector::Path);
         check("route", &Selector::Route);
         check("device", &Selector::Device);
+        check("user", &Selector::User);
+        check("jwt.sub", &Selector::Jwt("sub".into()));
+        check("jwt.realm_access.roles", &Selector::Jwt("realm_access.roles".into()));
         check("descriptor.remote_address", &Selector::Descriptor("remote_address".into()));
         check("descriptor.A.b :c", &Selector::Descriptor("A.b :c".into()));
     }

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::Selector;
+use super::selector::KeyPart;
+use super::selector::Selector;
+use super::selector::Spelling;
 use crate::request::CanonicalHost;
 use crate::request::CanonicalPath;
 use crate::request::nul;
@@ -20,24 +22,6 @@ impl KeySpec {
     pub fn needs_body(&self) -> bool {
         self.parts.iter().any(|part| part.selector.needs_body())
     }
-}
-
-/// A selector, and the spelling in which its values are compared.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub struct KeyPart {
-    pub selector: Selector,
-    pub spelling: Spelling,
-}
-
-/// The spelling in which values are compared.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
-pub enum Spelling {
-    /// Normalised where people type names, and as sent elsewhere.
-    #[default]
-    Usual,
-    /// Normalised like a name, and cut before the `@` of a mail address.
-    LocalPart,
-    AsSent,
 }
 
 impl KeyPart {
@@ -62,6 +46,9 @@ impl KeyPart {
             | Selector::BasicUser
             | Selector::Route
             | Selector::Device
+            | Selector::User
+            | Selector::Jwt(_)
+            | Selector::First(_)
             | Selector::Descriptor(_) => self.spelt(Cow::Borrowed(value)),
         }
     }

@@ -59,6 +59,11 @@ fn is_read_alike(part: &KeyPart, source: &Source<'_>) -> bool {
                 _ => false,
             }
         }
+        // A verified token or a known session says who it is, but not which of several.
+        Selector::User | Selector::Jwt(_) => extract::values(part, source).is_ok_and(|found| found.values.len() == 1),
+        Selector::First(choices) => {
+            extract::taken(choices, source).iter().all(|choice| part_is_undisputed(choice, source))
+        }
         Selector::ClientIp(_)
         | Selector::Header(_)
         | Selector::Cookie(_)

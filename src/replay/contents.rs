@@ -72,9 +72,14 @@ impl LogContents {
             Selector::Header(name) => self.headers.holds(name.as_str()),
             Selector::Cookie(_) | Selector::Device => self.headers.holds(KnownName::COOKIE.as_str()),
             Selector::Bearer | Selector::BasicUser => self.headers.holds(KnownName::AUTHORIZATION.as_str()),
-            Selector::Form(_) | Selector::Json(_) | Selector::Xml(_) | Selector::Param(_) | Selector::Descriptor(_) => {
-                false
-            }
+            Selector::Form(_)
+            | Selector::Json(_)
+            | Selector::Xml(_)
+            | Selector::Param(_)
+            | Selector::User
+            | Selector::Jwt(_)
+            | Selector::Descriptor(_) => false,
+            Selector::First(choices) => return choices.iter().find_map(|choice| self.lacks(&choice.selector)),
         };
         // No key ring verifies the cookies of yesterday.
         (!held || *selector == Selector::Device).then(|| selector.to_string())

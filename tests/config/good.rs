@@ -97,6 +97,7 @@ fn every_form_of_a_key_is_read() {
     assert_eq!(selectors("nobody"), Vec::<String>::new());
     assert_eq!(selectors("raw"), ["param.username raw"]);
     assert_eq!(selectors("local"), ["xml.methodCall.params.param.0.value local part"]);
+    assert_eq!(selectors("first"), ["first(header.x-api-key, param.user, client_ip)", "host"]);
     let net = |name: &str| match limit(&settings, name).key.parts[0].selector {
         Selector::ClientIp(net) => net,
         _ => None,

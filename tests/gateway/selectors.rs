@@ -142,6 +142,16 @@ fn parts_of_the_request_itself() {
 }
 
 #[test]
+fn of_first_the_one_that_is_there_counts() {
+    let key = "{first: [header.x-key, query.q, client_ip]}";
+    check(key, |g| g.get("/").header("X-Key", "a"), |g| g.get("/?q=b").from("127.0.0.2").header("X-Key", "a"), Shared);
+    check(key, |g| g.get("/").header("X-Key", "a"), |g| g.get("/?q=a"), Apart);
+    check(key, |g| g.get("/"), |g| g.get("/x"), Shared);
+    check(key, |g| g.get("/"), |g| g.get("/").from("127.0.0.2"), Apart);
+    check(key, |g| g.get("/"), |g| g.get("/?q=127.0.0.1/32"), Apart);
+}
+
+#[test]
 fn a_list_of_selectors_is_one_key_of_several_parts() {
     let key = "[client_ip, query.q]";
     check(key, |g| g.get("/?q=a"), |g| g.get("/?q=a"), Shared);

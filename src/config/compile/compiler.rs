@@ -31,6 +31,16 @@ pub(super) struct Compiler {
     /// What to do while Redis is down, for limits that do not set their own.
     pub(super) on_failure: OnFailure,
     pub(super) has_redis: bool,
+    pub(super) proofs: Proofs,
+}
+
+/// What a configuration may learn of who asks. An invalid setting counts as available, so that it is reported only once.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Proofs {
+    /// A route has `sessions`.
+    pub(super) sessions: bool,
+    /// There is a `jwt`.
+    pub(super) jwt: bool,
 }
 
 impl Compiler {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::compiler::Compiler;
+use super::compiler::Proofs;
 use super::limits::Limits;
 use super::routes::RouteContext;
 use super::store;
@@ -37,6 +38,7 @@ pub fn compile(
         prefix: Prefix::default(),
         on_failure: store::default_on_failure(document),
         has_redis: store::has_redis(document),
+        proofs: Proofs::default(),
     };
     let settings = compiler.settings(document, root);
     if compiler.mistakes.is_empty() { Ok(settings) } else { Err(compiler.mistakes.into_sorted()) }

@@ -5,6 +5,7 @@ use super::limit_context::Captures;
 use super::limit_context::LimitContext;
 use crate::config::raw;
 use crate::config::raw::Text;
+use crate::config::raw::forms::ListOf;
 use crate::config::raw::limit::KeyOptions;
 use crate::config::source::SourceRange;
 use crate::key::InvalidSelector;
@@ -35,34 +36,48 @@ impl Compiler {
     /// A selector of a limit.
     pub(super) fn limit_part(&mut self, raw: &raw::limit::KeyPart, context: LimitContext<'_>) -> Option<KeyPart> {
         let part = self.captured_part(raw, context.captures)?;
-        self.check_device(raw.selector.at, &part.selector, context.availability);
+        for selector in part.selector.choices() {
+            self.check_device(raw.selector.at, selector, context.availability);
+        }
         Some(part)
     }
 
     /// A selector on a route whose path has these captures.
     pub(super) fn captured_part(&mut self, raw: &raw::limit::KeyPart, captures: Captures<'_>) -> Option<KeyPart> {
         let part = self.key_part(raw)?;
-        match (&part.selector, captures) {
-            (Selector::Descriptor(_), Captures::Domain) => {}
-            (selector @ Selector::Descriptor(_), _) => self.mistakes.report(
-                raw.selector.at,
-                format!("`{selector}` is an entry of a descriptor, and requests have none"),
-                "move the limit to a route with `match: {domain: NAME}`",
-            ),
-            (selector, Captures::Domain) => self.mistakes.report(
-                raw.selector.at,
-                format!("`{selector}` is a part of a request, and a domain has descriptors instead"),
-                "name an entry that the proxy sends, such as `descriptor.remote_address`",
-            ),
-            (Selector::Capture(name), _) => self.check_capture(&raw.selector, name, captures),
-            _ => {}
+        for selector in part.selector.choices() {
+            self.check_place(&raw.selector, selector, captures);
         }
         Some(part)
     }
 
+    /// Reports a selector that has no value where it stands.
+    fn check_place(&mut self, text: &Text, selector: &Selector, captures: Captures<'_>) {
+        match (selector, captures) {
+            (Selector::Descriptor(_), Captures::Domain) => {}
+            (selector @ Selector::Descriptor(_), _) => self.mistakes.report(
+                text.at,
+                format!("`{selector}` is an entry of a descriptor, and requests have none"),
+                "move the limit to a route with `match: {domain: NAME}`",
+            ),
+            (selector, Captures::Domain) => self.mistakes.report(
+                text.at,
+                format!("`{selector}` is a part of a request, and a domain has descriptors instead"),
+                "name an entry that the proxy sends, such as `descriptor.remote_address`",
+            ),
+            (Selector::Capture(name), _) => self.check_capture(text, name, captures),
+            _ => {}
+        }
+    }
+
     /// One selector with its options.
     pub(super) fn key_part(&mut self, part: &raw::limit::KeyPart) -> Option<KeyPart> {
+        if let Some(first) = &part.first {
+            let selector = self.first(first)?;
+            return Some(KeyPart { selector, spelling: Spelling::Usual });
+        }
         let selector = self.selector(&part.selector)?;
+        self.check_proven(part.selector.at, &selector);
         let Some(options) = &part.options else {
             return Some(KeyPart { selector: self.filled(selector, None), spelling: Spelling::Usual });
         };
@@ -89,6 +104,55 @@ impl Compiler {
             None => Spelling::Usual,
         };
         Some(KeyPart { selector: self.filled(selector, Some(options)), spelling })
+    }
+
+    /// The selectors of `first`, of which none but the last is in every request.
+    fn first(&mut self, first: &ListOf<raw::limit::KeyPart>) -> Option<Selector> {
+        let mut choices: Vec<KeyPart> = Vec::with_capacity(first.items.len());
+        for (place, raw) in first.items.iter().enumerate() {
+            let at = raw.selector.at;
+            if raw.first.is_some() {
+                self.mistakes.report(at, "`first` stands within `first`", "write all selectors into one list");
+                continue;
+            }
+            let Some(choice) = self.key_part(raw) else { continue };
+            let is_last = place + 1 == first.items.len();
+            if !is_last && choice.selector.is_never_missing() {
+                let message = format!("every request has `{}`, so what stands behind it never counts", choice.selector);
+                self.mistakes.report(at, message, "move it to the end of the list");
+            }
+            if matches!(choice.selector, Selector::Descriptor(_)) {
+                let help = "write one limit for each: a limit meets only descriptors that have all entries of its key";
+                self.mistakes.report(at, "entries of descriptors have no `first`", help);
+            }
+            if choices.iter().any(|earlier| earlier.selector == choice.selector) {
+                let message = format!("this list has `{}` twice", choice.selector);
+                self.mistakes.report(at, message, "remove one of the two");
+            }
+            choices.push(choice);
+        }
+        if first.items.len() < 2 {
+            let help = "write several, such as `{first: [user, client_ip]}`";
+            self.mistakes.report(first.at, "`first` chooses among several selectors", help);
+        }
+        (choices.len() == first.items.len()).then(|| Selector::First(choices.into()))
+    }
+
+    /// Reports a selector of something that nothing in the configuration proves.
+    fn check_proven(&mut self, at: SourceRange, selector: &Selector) {
+        match selector {
+            Selector::User if !self.proofs.sessions => {
+                let message = "the selector `user` needs to know who is signed in: no route has `sessions`";
+                let help =
+                    "add `sessions: {of: param.username, cookies: [sessionid]}` to the route where people log in";
+                self.mistakes.report(at, message, help);
+            }
+            Selector::Jwt(_) if !self.proofs.jwt => {
+                let message = format!("`{selector}` needs the keys that tokens are verified with: there is no `jwt`");
+                self.mistakes.report(at, message, "add them at the top level: `jwt: {jwks_file: keys.json}`");
+            }
+            _ => {}
+        }
     }
 
     fn misplaced(&mut self, key: Option<SourceRange>, message: &str) {

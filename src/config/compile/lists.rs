@@ -160,6 +160,7 @@ impl Compiler {
         let reason = match place {
             ListUse::Unless => return,
             _ if selector.needs_body() => "is decided before the body is read",
+            ListUse::Allow | ListUse::BeforeRoute if selector.is_verified() => "is decided before tokens are verified",
             ListUse::Allow | ListUse::BeforeRoute if known_later => "is decided before the route is known",
             ListUse::Allow | ListUse::BeforeRoute | ListUse::BeforeBody => return,
         };
@@ -189,6 +190,18 @@ impl Compiler {
         if let (Some(KeyPart { selector: Selector::Descriptor(_), .. }), Some(raw)) = (&of, list.of.get()) {
             let help = "name the values at the limit: `descriptor: {user: gold*}`, or `except: {user: [root]}`";
             self.mistakes.report(raw.selector.at, "a list cannot contain values of descriptors", help);
+        }
+        if let (Some(KeyPart { selector: Selector::User, .. }), Some(raw)) = (&of, list.of.get()) {
+            let help = "name what people log in with, such as `param.username`, or a claim such as `jwt.sub`";
+            self.mistakes.report(
+                raw.selector.at,
+                "a list cannot contain accounts: their marks are nothing to write",
+                help,
+            );
+        }
+        if let (Some(KeyPart { selector: Selector::First(_), .. }), Some(raw)) = (&of, list.of.get()) {
+            let help = "name one of them, and make a list of its own for each other";
+            self.mistakes.report(raw.selector.at, "a list contains values of one selector", help);
         }
         // A list contains client addresses by default.
         let of = of.filter(|part| !matches!(part.selector, Selector::ClientIp(_)));

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use serde_json::json;
 
+use super::forms::ListOf;
 use super::forms::MapOf;
 use super::forms::OneOrList;
 use super::invalid_value::InvalidValue;
@@ -156,11 +157,23 @@ words! {
     }
 }
 
-/// One part of a key: a selector, perhaps with options: `client_ip`, `{client_ip: {v4: 24}}`, `{param.username: {raw: true}}`.
+/// One part of a key: a selector, perhaps with options: `client_ip`, `{client_ip: {v4: 24}}`, `{param.username: {raw: true}}`;
+/// or the first of several that is there: `{first: [user, client_ip]}`.
 #[derive(Clone, Debug)]
 pub struct KeyPart {
     pub selector: Text,
     pub options: Option<KeyOptions>,
+    /// The selectors of `{first: [user, client_ip]}`.
+    pub first: Option<ListOf<KeyPart>>,
+}
+
+impl KeyPart {
+    /// Its selector, or those of `first`.
+    pub fn selectors(&self) -> impl Iterator<Item = &Text> {
+        let choices = self.first.as_ref().map(|first| &first.items[..]).unwrap_or_default();
+        let itself = Some(&self.selector).filter(|_| self.first.is_none());
+        itself.into_iter().chain(choices.iter().map(|choice| &choice.selector))
+    }
 }
 
 section! {
@@ -179,6 +192,9 @@ section! {
     }
 }
 
+/// The key of a list of selectors of which the first that is there counts.
+const FIRST: &str = "first";
+
 words! {
     /// What is compared of a value.
     Normalise {
@@ -189,7 +205,9 @@ words! {
 impl RawValue for KeyPart {
     fn read(node: &Node, mistakes: &mut Mistakes) -> Option<Self> {
         match &node.content {
-            Content::Scalar(text) => Some(Self { selector: Text { value: text.clone(), at: node.at }, options: None }),
+            Content::Scalar(text) => {
+                Some(Self { selector: Text { value: text.clone(), at: node.at }, options: None, first: None })
+            }
             Content::Map(entries) => {
                 let [(name, options)] = &entries[..] else {
                     mistakes.report(
@@ -200,7 +218,11 @@ impl RawValue for KeyPart {
                     return None;
                 };
                 let selector = Text { value: name.text.clone(), at: name.at };
-                Some(Self { selector, options: Some(KeyOptions::read(options, mistakes)?) })
+                if name.text == FIRST {
+                    let first = ListOf::read(options, mistakes)?;
+                    return Some(Self { selector, options: None, first: Some(first) });
+                }
+                Some(Self { selector, options: Some(KeyOptions::read(options, mistakes)?), first: None })
             }
             Content::Nothing | Content::List(_) => {
                 mistakes.report(
@@ -215,11 +237,15 @@ impl RawValue for KeyPart {
 
     fn schema(definitions: &mut BTreeMap<&'static str, Value>) -> Value {
         let selector = json!({ "type": "string", "examples": Selector::FORMS });
+        let options = KeyOptions::schema(definitions);
+        let one = json!({ "type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": options });
+        let first = json!({ "type": "array", "minItems": 1, "items": { "anyOf": [selector, one] } });
         let with_options = json!({
             "type": "object",
             "minProperties": 1,
             "maxProperties": 1,
-            "additionalProperties": KeyOptions::schema(definitions),
+            "properties": { FIRST: first },
+            "additionalProperties": options,
         });
         json!({ "anyOf": [selector, with_options] })
     }

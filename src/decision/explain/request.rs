@@ -43,7 +43,7 @@ pub fn explain(
     let limits_decide = denied.is_none() && entry.admission == Admission::Ordinary;
     let name = |list: ListId| policy.list(list).list.name.to_string();
     let answers = AnswerRules::of(policy, walk);
-    let (lists, limits, known_clients) = with_source(policy, head, fields, walk, |source| {
+    let (lists, limits, known_clients) = with_source(policy, head, fields, walk, entry.identity, |source| {
         let mut limits: Vec<LimitExplanation> = Vec::new();
         let _: ControlFlow<()> = policy.each_applicable(&walk.collected, |limit| {
             limits.push(explain_limit(policy, limit, source, limits_decide, answers.are_read(), asker));
@@ -107,11 +107,12 @@ fn lists(policy: &Policy, source: &Source<'_>) -> Vec<ListExplanation> {
 }
 
 fn routes(entry: &RoutedRequest<'_, '_>, fields: &BodyFields) -> Vec<RouteExplanation> {
-    let RoutedRequest { policy, head, walk, .. } = entry;
-    let source = Source { head, fields: BodyFields::NONE, routes: &[], captures: &[], device: None };
+    let RoutedRequest { policy, head, walk, identity, .. } = entry;
+    let source =
+        Source { head, fields: BodyFields::NONE, routes: &[], captures: &[], device: None, identity: *identity };
     let membership = |list| policy.membership(list, &source);
     let bars = |lists: &Vec<ListId>| {
-        with_source(policy, head, BodyFields::NONE, walk, |source| policy.holding(lists, source).is_none())
+        with_source(policy, head, BodyFields::NONE, walk, *identity, |source| policy.holding(lists, source).is_none())
     };
     with_body_methods(head, fields, |methods| {
         let mut readings = RequestReadings::new(head, methods, &membership);

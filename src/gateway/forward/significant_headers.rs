@@ -8,6 +8,7 @@ use crate::decision::Policy;
 use crate::head::FieldName;
 use crate::head::KnownName;
 use crate::head::Name;
+use crate::key::Selector;
 
 /// The headers that the rules and `client_ip` of a configuration read, and those that decide any request.
 #[derive(Clone, Debug, Default)]
@@ -28,7 +29,7 @@ impl SignificantHeaders {
         let parts = policy.limits.iter().flat_map(|limit| limit.key.parts.iter().chain(&limit.distinct));
         let parts = parts.chain(policy.lists.iter().filter_map(|list| list.of.as_ref()));
         let parts = parts.chain(routes.iter().filter_map(|route| Some(&route.known_clients.as_ref()?.of)));
-        let selected = parts.filter_map(|part| part.selector.header());
+        let selected = parts.flat_map(|part| part.selector.choices()).filter_map(Selector::header);
         let names = conditions.chain(selected).chain(&forwarding);
         let names = names.map(|name| (name.clone(), dashed(name.as_str()))).collect();
         let outcomes = routes.iter().filter_map(|route| route.outcome.as_ref());

@@ -33,7 +33,14 @@ fn with_source<T>(request: &str, body: &str, whole: bool, then: impl FnOnce(&Sou
     let head = RequestHead::read(&sent, ClientIp::new("2001:db8::1:2:3:4".parse().unwrap()));
     let fields = if body.is_empty() { BodyFields::none() } else { form(&sent, body, whole) };
     let captures = [("id", Cow::Borrowed("7")), ("id", Cow::Borrowed("seven"))];
-    then(&Source { head: &head, fields: &fields, routes: &["login"], captures: &captures, device: None })
+    then(&Source {
+        head: &head,
+        fields: &fields,
+        routes: &["login"],
+        captures: &captures,
+        device: None,
+        identity: Identity::default(),
+    })
 }
 
 #[track_caller]
@@ -171,4 +178,58 @@ fn a_wider_net_is_another_key() {
     // The address is the same in both: only zeros are cut.
     assert_ne!(host, net);
     assert_eq!(host, of(Prefix { v4: 24, v6: 64 }));
+}
+
+fn first(selectors: &[&str]) -> KeyPart {
+    let choices = selectors.iter().map(|selector| part(selector)).collect();
+    KeyPart { selector: Selector::First(choices), spelling: Spelling::Usual }
+}
+
+fn values_for(part: &KeyPart, request: &str, identity: Identity<'_>) -> Vec<String> {
+    with_source(request, "", true, |source| {
+        let found = values(part, &Source { identity, ..*source }).unwrap();
+        found.values.iter().map(ToString::to_string).collect()
+    })
+}
+
+#[test]
+fn a_user_is_each_account_whose_session_the_request_carries() {
+    let of = |users: &[Box<str>]| values_for(&part("user"), "GET /", Identity { users, claims: None });
+    assert_eq!(of(&[]), [""]);
+    assert_eq!(of(&["00ff".into(), "ff00".into()]), ["00ff", "ff00"]);
+}
+
+#[test]
+fn a_claim_is_a_value_as_it_stands_in_the_token() {
+    let claims = serde_json::json!({"sub": "Alice", "groups": (0..20).collect::<Vec<u8>>()});
+    let of = |selector, claims| values_for(&part(selector), "GET /", Identity { users: &[], claims });
+    assert_eq!(of("jwt.sub", Some(&claims)), ["Alice"]);
+    assert_eq!(of("jwt.groups", Some(&claims)).len(), 20, "no client chooses how many there are");
+    assert_eq!(of("jwt.plan", Some(&claims)), [""]);
+    assert_eq!(of("jwt.sub", None), [""]);
+}
+
+#[test]
+fn the_first_that_is_there_counts_and_says_what_it_is() {
+    let part = first(&["user", "query.a", "client_ip"]);
+    let users = ["alice".into()];
+    let of = |request, users| values_for(&part, request, Identity { users, claims: None });
+    assert_eq!(of("GET /?a=x", &users), ["4:user:alice"]);
+    assert_eq!(of("GET /?a=alice", &[]), ["7:query.a:alice"]);
+    assert_eq!(of("GET /", &[]), ["9:client_ip:2001:db8::/64"]);
+    // An application may read the one that is empty.
+    assert_eq!(of("GET /?a=x&a=", &[]), ["7:query.a:x", "9:client_ip:2001:db8::/64"]);
+    assert_eq!(values_for(&first(&["user", "bearer"]), "GET /", Identity::default()), [""]);
+}
+
+#[test]
+fn what_may_be_hidden_in_a_body_is_not_passed_over() {
+    let part = first(&["form.user", "client_ip"]);
+    let of = |whole| {
+        with_source(FORM, "x=y", whole, |source| {
+            values(&part, source).unwrap().values.iter().map(ToString::to_string).collect::<Vec<_>>()
+        })
+    };
+    assert_eq!(of(true), ["9:client_ip:2001:db8::/64"]);
+    assert_eq!(of(false), ["", "9:client_ip:2001:db8::/64"]);
 }

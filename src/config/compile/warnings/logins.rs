@@ -4,6 +4,7 @@ use crate::config::compile::compiler::Compiler;
 use crate::config::raw;
 use crate::config::raw::Document;
 use crate::config::raw::limit::Count;
+use crate::config::raw::limit::KeyPart;
 use crate::config::raw::limit::Limit;
 use crate::key::Selector;
 use crate::key::SelectorSubject;
@@ -44,5 +45,6 @@ fn counts_failures(limit: &Limit) -> bool {
 /// The selectors of the key and of `distinct`.
 fn selectors(limit: &Limit) -> impl Iterator<Item = Selector> {
     let key = limit.key.get().map(|key| &key.items[..]).unwrap_or_default();
-    key.iter().chain(limit.distinct.get()).filter_map(|part| part.selector.value.parse().ok())
+    let parts = key.iter().chain(limit.distinct.get());
+    parts.flat_map(KeyPart::selectors).filter_map(|selector| selector.value.parse().ok())
 }
