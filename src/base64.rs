@@ -1,4 +1,5 @@
-//! Base64 (RFC 4648). It decodes as leniently as the most lenient application, so that no spelling hides a value.
+//! Base64 (RFC 4648). [`decode`] is as lenient as the most lenient application, so that no spelling hides a value.
+//! [`decode_url`] is strict, so that a value has one spelling.
 
 /// The standard alphabet.
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -50,6 +51,14 @@ pub fn decode(encoded: &[u8]) -> Vec<u8> {
         }
     }
     decoded
+}
+
+/// Decodes the alphabet for URLs strictly (RFC 7515): no padding, no other character, and no bit behind the last byte.
+pub fn decode_url(encoded: &[u8]) -> Option<Vec<u8>> {
+    let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let decoded = encoded.iter().all(is_digit).then(|| decode(encoded))?;
+    // What is left over is a digit without a partner, or bits that no byte holds.
+    (encode_url(&decoded).as_bytes() == encoded).then_some(decoded)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ pub use crate::gateway::admit::cookies::fuzz::check as cookies;
 pub use crate::http1::client::response::fuzz::check as answer_head;
 pub use crate::http1::grammar::decoder::fuzz::check as chunks;
 pub use crate::http1::server::request::fuzz::check as request_head;
+pub use crate::jwt::fuzz::check as jwt;
 pub use crate::listen::http2::hpack::fuzz::check as hpack;
 pub use crate::listen::proxy_protocol::header::fuzz::check as proxy_header;
 pub use crate::replay::formats::fuzz::check as access_log;

@@ -16,7 +16,8 @@
 //!    [`TrustedProxies::identify`](client::TrustedProxies::identify) judges the peer first, then the header it sent.
 //! 3. **Decide.** [`request`] puts path, host and fields into the one spelling that rules compare:
 //!    [`RequestHead`](request::RequestHead). [`decision`] decides in three pure steps. [`enter`](decision::enter())
-//!    looks at lists and routes and says whether the body must be read; [`plan`](decision::RoutedRequest::plan)
+//!    looks at lists and routes and says whether the body must be read, and whether [`gateway::tokens`] must verify a token;
+//!    [`plan`](decision::RoutedRequest::plan)
 //!    extracts the keys into a [`Batch`](decision::Batch); [`conclude`](decision::Plan::conclude) turns the store's
 //!    verdicts into a [`Decision`](decision::Decision).
 //! 4. Between plan and conclude, [`store`] decides the whole batch in one step: charged to every limit, or to none. In
@@ -49,7 +50,7 @@
 //! | layer | modules | what they know |
 //! | --- | --- | --- |
 //! | words | [`units`] [`spelling`] [`glob`] [`clock`] [`pending_reservations`] [`timer`] [`base64`] [`byte_count`] [`digits`] [`files`] [`coalesce`] [`pool`] [`secret`] [`head`] [`http1`] [`http2`] [`http_client`] [`tls`] [`crowdsec`] | nothing of the crate but each other |
-//! | facts | [`signing`] [`client`] [`request`] | who asks, and what for |
+//! | facts | [`signing`] [`client`] [`request`] [`jwt`] | who asks, and what for |
 //! | rules | [`list`] [`key`] [`challenge`] [`outcome`] [`limit`] [`route`] | one kind of rule each |
 //! | decision | [`decision`] | the rules together |
 //! | adapters | [`store`] [`upstream`] [`listen`] [`record`] | the outside; never one another |
@@ -162,6 +163,7 @@ pub mod units;
 pub mod signing;
 
 pub mod client;
+pub mod jwt;
 pub mod request;
 
 pub mod list;
