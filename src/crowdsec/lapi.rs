@@ -16,18 +16,14 @@ use http::header::CONTENT_TYPE;
 use http::header::USER_AGENT;
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper_rustls::HttpsConnector;
-use hyper_rustls::HttpsConnectorBuilder;
-use hyper_util::client::legacy::connect::HttpConnector;
 use tokio::time::timeout;
 
 use super::LapiUrl;
-use crate::http_client;
-use crate::http_client::Client;
+use crate::http_client::HttpsClient;
 use crate::http_client::root_cause;
+use crate::http_client::verifying;
 use crate::tls::CaCertificates;
 use crate::tls::client::NoSystemRoots;
-use crate::tls::client::client_config;
 use crate::tls::client::system_roots;
 
 /// A Local API: where it listens, and how it is verified.
@@ -36,7 +32,7 @@ pub struct Lapi {
     pub url: LapiUrl,
     /// `None`: the system's certificates.
     pub ca: Option<CaCertificates>,
-    client: Arc<OnceLock<Client<HttpsConnector<HttpConnector>>>>,
+    client: Arc<OnceLock<HttpsClient>>,
 }
 
 /// Why a request to a Local API failed. Never shows a key or a password.
@@ -101,7 +97,7 @@ impl Lapi {
     }
 
     /// Made at the first request, because reading the system's certificates takes a while.
-    fn client(&self) -> Result<&Client<HttpsConnector<HttpConnector>>, NoSystemRoots> {
+    fn client(&self) -> Result<&HttpsClient, NoSystemRoots> {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
@@ -111,11 +107,7 @@ impl Lapi {
             // Nothing is verified over plain http.
             None => rustls::RootCertStore::empty(),
         };
-        let mut tcp = http_client::tcp();
-        tcp.enforce_http(false);
-        let connector = HttpsConnectorBuilder::new().with_tls_config(client_config(roots));
-        let connector = connector.https_or_http().enable_http1().wrap_connector(tcp);
-        Ok(self.client.get_or_init(|| http_client::builder().http1_max_buf_size(MAX_HEAD).build(connector)))
+        Ok(self.client.get_or_init(|| verifying(roots, MAX_HEAD)))
     }
 }
 

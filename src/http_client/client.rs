@@ -1,18 +1,24 @@
-//! The HTTP client for requests of the gateway itself: health checks, webhooks, and commands to the admin API.
-//!
-//! It is hyper's. It follows no redirect, asks no proxy, and uses each connection for one request.
+//! Clients, each for one purpose.
 
 use std::error::Error;
 
 use bytes::Bytes;
 use http_body_util::Full;
+use hyper_rustls::HttpsConnector;
+use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::Builder;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use rustls::RootCertStore;
+
+use crate::tls::client::client_config;
 
 /// Connects with `C`.
 pub type Client<C> = legacy::Client<C, Full<Bytes>>;
+
+/// Connects to http and https URLs.
+pub type HttpsClient = Client<HttpsConnector<HttpConnector>>;
 
 /// Connections that are dropped after one request.
 pub fn builder() -> Builder {
@@ -26,6 +32,15 @@ pub fn tcp() -> HttpConnector {
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);
     connector
+}
+
+/// Verifies servers by these authorities. A head of an answer longer than `max_head` is an error.
+pub fn verifying(roots: RootCertStore, max_head: usize) -> HttpsClient {
+    let mut tcp = tcp();
+    tcp.enforce_http(false);
+    let connector = HttpsConnectorBuilder::new().with_tls_config(client_config(roots));
+    let connector = connector.https_or_http().enable_http1().wrap_connector(tcp);
+    builder().http1_max_buf_size(max_head).build(connector)
 }
 
 /// The innermost error: libraries name their part in it, the reason stands below.
