@@ -75,7 +75,8 @@ impl Clock {
     }
 }
 
-/// The wall clock, for people: log lines and dates. No decision depends on it.
+/// The wall clock, for people, log lines and dates, and for the times that tokens hold: their issuers go by it. No limit depends
+/// on it.
 #[expect(clippy::disallowed_methods, reason = "this is the clock")]
 pub fn wall() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

@@ -15,7 +15,7 @@ use crate::record::advice::Advice;
 #[schema(as = Advice)]
 pub(super) struct AdviceResponse {
     /// `untrusted_forwarding`, `one_client`, `missing_field`, `outcome_matches_neither`, `limit_never_counted`,
-    /// `answers_unseen`, or `check`: a warning of `portcullis check`.
+    /// `answers_unseen`, `keys_unavailable`, `reload_refused`, or `check`: a warning of `portcullis check`.
     kind: &'static str,
     /// What was seen, with its numbers.
     message: String,
@@ -36,8 +36,8 @@ pub(super) struct AdviceResponse {
 /// Judged from the last thousand requests or more, and gone when it is no longer so: a forwarding header from peers that are
 /// no trusted proxies, one address that sends nearly all requests, a login field that half of the requests lack, answers that
 /// match neither side of an outcome, a limit that counted nothing while a thousand requests passed. As soon as it is so: a
-/// route that waits for answers, and that a proxy asks about which forwards the requests itself. Also what
-/// `portcullis check` warns of.
+/// route that waits for answers, and that a proxy asks about which forwards the requests itself; keys of tokens that cannot be
+/// fetched; a reload that was refused. Also what `portcullis check` warns of.
 #[utoipa::path(
     get,
     path = "/api/v1/advice",
@@ -56,7 +56,8 @@ impl AdviceResponse {
     pub(super) fn all(state: &AdminState) -> Vec<Self> {
         let warnings = state.config.load();
         let observed = state.advisor.advice();
-        warnings.warnings.iter().chain(&observed).map(Self::of).collect()
+        let refused = state.last_reload.load().as_ref().and_then(|report| report.advice());
+        refused.iter().chain(&warnings.warnings).chain(&observed).map(Self::of).collect()
     }
 
     fn of(advice: &Advice) -> Self {

@@ -34,7 +34,7 @@ impl App {
         self.control.begin_draining();
         self.listeners.leave();
         // The process that has taken over asks with the same keys from now on.
-        self.follow_tasks.stop();
+        self.source_tasks.stop();
         if let Some(admin) = self.admin.take() {
             admin.stopper.hand_over();
         }

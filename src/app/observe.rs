@@ -7,6 +7,7 @@ use crate::client::TrustedProxies;
 use crate::clock::Timestamp;
 use crate::decision::Policy;
 use crate::gateway::Snapshot;
+use crate::gateway::tokens::live_keys::KeyFailure;
 use crate::key::Selector;
 use crate::key::operator::name_of;
 use crate::limit::Limit;
@@ -18,6 +19,7 @@ use crate::record::advice::BusiestClient;
 use crate::record::advice::Observed;
 use crate::record::advice::ObservedLimit;
 use crate::record::advice::ObservedRoute;
+use crate::record::advice::UnavailableKeys;
 use crate::record::advice::UnseenRoute;
 use crate::record::heavy_keys::Order;
 use crate::record::history::Totals;
@@ -43,7 +45,14 @@ pub(super) fn observe(live: &Snapshot, sinks: &Sinks, now: Timestamp) -> Observe
             .filter(|(id, _)| live.recorder.is_unseen(*id))
             .filter_map(|(_, route)| unseen_route(policy, route))
             .collect(),
+        unavailable_keys: unavailable_keys(live),
     }
+}
+
+fn unavailable_keys(live: &Snapshot) -> Option<UnavailableKeys> {
+    let keys = live.tokens.as_ref()?.keys();
+    let KeyFailure { source, reason } = (*keys.failure()?).clone();
+    Some(UnavailableKeys { source, reason, are_known: keys.set().is_some() })
 }
 
 fn observed_limit(live: &Snapshot, id: LimitId, limit: &Limit, totals: &Totals, metrics: &Metrics) -> ObservedLimit {

@@ -13,6 +13,7 @@ use super::snapshot::SnapshotParts;
 use super::start_error::StartError;
 use super::store;
 use super::takeover::Predecessor;
+use super::token_keys::OpenKeys;
 use crate::clock::Clock;
 use crate::config::OutputFile;
 use crate::crowdsec::ListSource;
@@ -46,6 +47,7 @@ pub(super) struct PreparedParts {
     pub(super) trail: AuditTrail,
     pub(super) channels: WebhookChannels,
     pub(super) lists: Arc<ArcSwap<OpenLists>>,
+    pub(super) keys: OpenKeys,
     pub(super) log_settings: LogSettings,
 }
 
@@ -73,9 +75,10 @@ impl Preparation {
         let trail = open_trail(sinks, &audit, streams.as_ref(), &outputs)?;
         let channels = sinks.event_bus().open_channels(&notify, &WebhookChannels::default(), sinks.metrics());
         let lists = OpenLists::default().reopen(followed, &clock);
-        let snapshot = snapshot::build(parts, &log_settings, &channels, &lists, None, sinks);
+        let keys = OpenKeys::default().reopen(parts.tokens.as_ref());
+        let snapshot = snapshot::build(parts, &log_settings, &channels, (&lists, &keys), None, sinks);
         let lists = Arc::new(ArcSwap::from_pointee(lists));
-        Ok(PreparedParts { snapshot, store, streams, trail, channels, lists, log_settings })
+        Ok(PreparedParts { snapshot, store, streams, trail, channels, lists, keys, log_settings })
     }
 }
 

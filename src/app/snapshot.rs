@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use super::followed_lists::OpenLists;
+use super::token_keys::OpenKeys;
 use crate::client::TrustedProxies;
 use crate::decision::Policy;
 use crate::gateway;
 use crate::gateway::Snapshot;
+use crate::gateway::TokenSettings;
 use crate::record::LogSettings;
 use crate::record::Recorder;
 use crate::record::ServerNames;
@@ -24,6 +26,7 @@ pub struct SnapshotParts {
     pub upstreams: Vec<upstream::Settings>,
     pub requests: gateway::GatewaySettings,
     pub tracing: Option<TracingSettings>,
+    pub tokens: Option<TokenSettings>,
 }
 
 /// Builds a snapshot. An upstream or a tracer that did not change is taken over from `previous`. To be called within a runtime.
@@ -31,18 +34,19 @@ pub(super) fn build(
     parts: SnapshotParts,
     log: &LogSettings,
     channels: &WebhookChannels,
-    lists: &OpenLists,
+    (lists, keys): (&OpenLists, &OpenKeys),
     previous: Option<&Snapshot>,
     sinks: &Sinks,
 ) -> Snapshot {
-    let SnapshotParts { policy, clients, upstreams, requests, tracing } = parts;
+    let SnapshotParts { policy, clients, upstreams, requests, tracing, tokens } = parts;
     let known = previous.map_or(&[][..], |snapshot| &snapshot.upstreams);
     let upstreams: Vec<_> = upstreams.into_iter().map(|settings| Upstream::carry_over(settings, known)).collect();
     let recorder = Recorder::new(sinks, log, &policy, upstreams.iter().map(|upstream| server_names(upstream)));
     let known = previous.and_then(|snapshot| snapshot.recorder.tracer());
     let tracer = sinks.span_exporters().open(tracing.as_ref(), known, sinks.metrics());
     let recorder = recorder.with_channels(&policy, channels).with_tracer(tracer);
-    Snapshot::new(policy, clients, upstreams, requests, recorder, lists.addresses().collect())
+    let tokens = keys.verifier(tokens.as_ref(), previous);
+    Snapshot::new(policy, clients, upstreams, requests, recorder, lists.addresses().collect()).with_tokens(tokens)
 }
 
 fn server_names(upstream: &Upstream) -> ServerNames {

@@ -14,7 +14,6 @@ use super::ProcessContext;
 use super::StartError;
 use super::admin_listener::AdminListener;
 use super::event_sources::BanEvents;
-use super::followed_lists::FollowTasks;
 use super::gauges::gauge_reader;
 use super::known_warnings::KnownWarnings;
 use super::listeners::BoundListener;
@@ -27,6 +26,7 @@ use super::reload::loaded_config;
 use super::snapshot::SnapshotParts;
 use super::sockets::BoundSockets;
 use super::sockets::bind;
+use super::source_tasks::SourceTasks;
 use super::store;
 use super::takeover::InheritedState;
 use super::takeover::Predecessor;
@@ -80,6 +80,7 @@ impl App {
             connections,
             requests,
             tracing,
+            tokens,
             files,
             outputs,
             warnings,
@@ -93,9 +94,8 @@ impl App {
             admin.map(|admin| bind(admin.address, Stack::Dual, 1, sockets).map(|bound| (admin, bound))).transpose()?;
 
         // Counts that are taken over go on by the clock that they were counted by.
-        let inherited_clock = predecessor.as_ref().and_then(Predecessor::clock).cloned();
-        let clock = inherited_clock.unwrap_or_else(Clock::system);
-        let parts = SnapshotParts { policy, clients, upstreams, requests, tracing };
+        let clock = predecessor.as_ref().and_then(Predecessor::clock).cloned().unwrap_or_else(Clock::system);
+        let parts = SnapshotParts { policy, clients, upstreams, requests, tracing, tokens };
         let preparation = Preparation {
             store: store_settings.clone(),
             clock: clock.clone(),
@@ -106,7 +106,7 @@ impl App {
             parts,
             log_settings,
         };
-        let PreparedParts { snapshot, store, streams, trail, channels, lists, log_settings } =
+        let PreparedParts { snapshot, store, streams, trail, channels, lists, keys, log_settings } =
             preparation.run(&sinks, predecessor).await?;
         let live = LiveSnapshot::new(snapshot);
         sinks.event_bus().set_trail(trail);
@@ -149,7 +149,7 @@ impl App {
             sinks,
             channels,
             lists,
-            follow_tasks: FollowTasks::default(),
+            source_tasks: SourceTasks::of(keys),
             streams,
             log,
             log_settings,
@@ -172,7 +172,8 @@ impl App {
 
     fn serve(&mut self, bound: Vec<BoundListener>, admin: Option<BoundSockets>) {
         self.upstream_tasks.follow(&self.live.load().upstreams);
-        self.follow_tasks.follow(&self.lists.load());
+        self.source_tasks.follow_lists(&self.lists.load());
+        self.source_tasks.follow_keys();
         self.listeners.serve_all(bound, &self.workers, &self.connections);
         self.control.set_listeners(self.addresses(), self.listeners.name_expiries());
         tokio::spawn(admin::tell_others(Arc::clone(&self.control)));

@@ -12,12 +12,12 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::admin_listener::AdminListener;
-use super::followed_lists::FollowTasks;
 use super::followed_lists::OpenLists;
 use super::known_warnings::KnownWarnings;
 use super::listeners::Listeners;
 use super::live_snapshot::LiveSnapshot;
 use super::process_context::Load;
+use super::source_tasks::SourceTasks;
 use super::takeover::HandoverState;
 use super::upstream_tasks::UpstreamTasks;
 use super::workers::Workers;
@@ -54,7 +54,7 @@ pub struct App {
     pub(super) channels: WebhookChannels,
     /// The lists in force that follow a source.
     pub(super) lists: Arc<ArcSwap<OpenLists>>,
-    pub(super) follow_tasks: FollowTasks,
+    pub(super) source_tasks: SourceTasks,
     /// The store's Redis as a place for the audit trail.
     pub(super) streams: Option<Arc<dyn StreamAppender>>,
     pub(super) log: Option<Arc<OperationalLog>>,

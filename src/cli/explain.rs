@@ -20,16 +20,19 @@ use super::arguments::ConfigFile;
 use super::arguments::Format;
 use super::exit::Exit;
 use super::output;
+use crate::clock;
 use crate::config;
 use crate::config::Settings;
 use crate::decision::explain;
 use crate::decision::explain::Asker;
+use crate::decision::explain::ExplainedTokens;
 use crate::decision::explain::Explanation;
 use crate::fronts::forward_auth;
 use crate::gateway::admit::body::may_have_body;
 use crate::gateway::admit::framing;
 use crate::gateway::admit::strip::strip;
 use crate::gateway::forward::significant_headers::SignificantHeaders;
+use crate::gateway::tokens::KeySource;
 use crate::head;
 use crate::head::FieldName;
 use crate::head::KnownName;
@@ -160,7 +163,10 @@ fn explain_request(settings: &Settings, arguments: &Arguments) -> anyhow::Result
     })?;
     let asker = if arguments.asked_as == AskedAs::ForwardAuth { Asker::ForwardAuth } else { Asker::Client };
     let identity = settings.clients.identify(arguments.from, &head.fields);
-    let significant_headers = SignificantHeaders::new(&settings.policy, &settings.clients);
+    let mut significant_headers = SignificantHeaders::new(&settings.policy, &settings.clients);
+    if let Some(header) = settings.tokens.as_ref().and_then(|tokens| tokens.place.header()) {
+        significant_headers.add(header);
+    }
     strip(&mut head.fields, &significant_headers, settings.policy.challenges());
     let bound = settings.requests.inspect_body;
     let hides_body = asker == Asker::ForwardAuth && may_have_body(head.method.as_str(), |name| head.fields.has(name));
@@ -173,7 +179,8 @@ fn explain_request(settings: &Settings, arguments: &Arguments) -> anyhow::Result
     };
     let head = RequestHead::read(&head, identity.client);
     let upstreams = &settings.upstreams;
-    let mut explanation = explain::explain(&settings.policy, &head, &fields, asker, |id| {
+    let tokens = explained_tokens(settings, head.fields);
+    let mut explanation = explain::explain(&settings.policy, &head, &fields, &tokens, asker, |id| {
         upstreams.get(usize::from(id.0)).map_or("none".to_owned(), |upstream| upstream.name.to_string())
     });
     // The gateway waits only for a body that is there.
@@ -181,6 +188,18 @@ fn explain_request(settings: &Settings, arguments: &Arguments) -> anyhow::Result
     explanation.reads_body &= arguments.body.as_ref().is_some_and(|body| !body.is_empty());
     explanation.misses_body = wants_body && arguments.body.is_none() && hides_body;
     Ok(explanation)
+}
+
+/// What the tokens of the request prove, where a rule may read it. Asks no issuer.
+fn explained_tokens(settings: &Settings, fields: &head::Fields) -> ExplainedTokens {
+    let Some(tokens) = settings.tokens.as_ref().filter(|_| settings.policy.reads_claims()) else {
+        return ExplainedTokens::default();
+    };
+    let explain = |keys| ExplainedTokens::of(&tokens.place, &tokens.validity, keys, fields, clock::wall());
+    match &tokens.keys {
+        KeySource::File(keys) => explain(Ok(keys)),
+        KeySource::Url(document) => explain(Err(&document.url.to_string())),
+    }
 }
 
 fn request(arguments: &Arguments) -> anyhow::Result<head::RequestHead> {

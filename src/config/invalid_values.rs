@@ -3,6 +3,7 @@
 use super::raw::InvalidValue;
 use crate::crowdsec::InvalidLapiUrl;
 use crate::glob::Glob;
+use crate::http_client::InvalidDocumentUrl;
 use crate::limit::InvalidRate;
 use crate::limit::InvalidRule;
 use crate::list::InvalidNetwork;
@@ -161,6 +162,19 @@ impl From<InvalidLapiUrl> for InvalidValue {
             InvalidLapiUrl::NotHttp => "write where CrowdSec's Local API listens: `http://127.0.0.1:8080`",
             InvalidLapiUrl::Credentials => "remove it; the key or the password stands in a file of its own",
             InvalidLapiUrl::Query => "remove it",
+        };
+        Self::with(error.to_string(), help)
+    }
+}
+
+impl From<InvalidDocumentUrl> for InvalidValue {
+    fn from(error: InvalidDocumentUrl) -> Self {
+        let help = match error {
+            InvalidDocumentUrl::NotHttps => "write one such as `https://id.example.com/.well-known/jwks.json`",
+            InvalidDocumentUrl::PlainHttp => {
+                "write `https://`; plain http only reaches `127.0.0.1`, `[::1]` and `localhost`"
+            }
+            InvalidDocumentUrl::Credentials | InvalidDocumentUrl::Fragment => "remove it",
         };
         Self::with(error.to_string(), help)
     }

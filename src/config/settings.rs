@@ -38,6 +38,8 @@ pub struct Settings {
     pub requests: gateway::GatewaySettings,
     /// `None`: no request is traced.
     pub tracing: Option<TracingSettings>,
+    /// `None`: no token is verified.
+    pub tokens: Option<gateway::TokenSettings>,
     /// Every file that was read, the configuration first. A change of any of them causes a reload.
     pub files: Vec<WatchedFile>,
     /// Every file that is to be written, with the place that names it.

@@ -3,13 +3,12 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::Policy;
 use super::device;
 use super::device::DeviceKeys;
 use super::source::with_source;
 use crate::head::KnownName;
+use crate::jwt::RequestClaims;
 use crate::key::Identity;
 use crate::key::Key;
 use crate::key::KeyHash;
@@ -85,9 +84,9 @@ impl<'h> RoutedRequest<'_, 'h> {
         Self { identity: Identity { users, ..self.identity }, ..self }
     }
 
-    /// Counts by the claims of the token that the request carries and that verifies.
+    /// Counts by the claims of the tokens that the request carries and that verify.
     #[must_use]
-    pub fn with_claims(self, claims: Option<&'h Value>) -> Self {
+    pub fn with_claims(self, claims: &'h RequestClaims) -> Self {
         Self { identity: Identity { claims, ..self.identity }, ..self }
     }
 }
@@ -158,6 +157,18 @@ impl RoutedRequest<'_, '_> {
             let route = self.policy.routes.get(route);
             route.only.is_some() || (limits_hold && !route.limits.is_empty())
         })
+    }
+
+    /// Whether a rule may need what a token claims. Makes sense only where the policy [reads claims](Policy::reads_claims).
+    pub fn needs_claims(&self, has_body: bool) -> bool {
+        let reads = |limit| {
+            if self.policy.limit_reads_claims(limit) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let mut routes = self.walk.collected.iter().map(|&route| self.policy.routes.get(route));
+        // A method in the body may add routes.
+        has_body
+            || routes.any(|route| self.policy.route_reads_claims(route))
+            || self.policy.each_applicable(&self.walk.collected, reads).is_break()
     }
 
     /// The route that forwards the request; `None`: the default upstream. The body does not change it.

@@ -17,6 +17,7 @@ use crate::list::List;
 use crate::list::ListId;
 use crate::list::Members;
 use crate::list::Membership;
+use crate::route::Route;
 use crate::route::RouteId;
 use crate::route::RouteTable;
 use crate::route::UpstreamId;
@@ -112,6 +113,25 @@ impl Policy {
         selectors.any(|selector| selector.needs_body() || *selector == Selector::Method)
     }
 
+    /// Whether any rule needs what a token claims.
+    pub fn reads_claims(&self) -> bool {
+        (0..).map(LimitId).zip(&self.limits).any(|(id, _)| self.limit_reads_claims(id))
+            || self.routes.all().iter().any(|route| self.route_reads_claims(route))
+    }
+
+    /// Whether a limit needs what a token claims.
+    pub(super) fn limit_reads_claims(&self, limit: LimitId) -> bool {
+        let limit = self.limit(limit);
+        let lists = limit.unless.iter().filter_map(|&list| self.list(list).of.as_ref());
+        limit.key.parts.iter().chain(&limit.distinct).chain(lists).any(part_reads_claims)
+    }
+
+    /// Whether a route needs what a token claims, beside its limits.
+    pub(super) fn route_reads_claims(&self, route: &Route) -> bool {
+        let lists = route.only.iter().flatten().filter_map(|&list| self.list(list).of.as_ref());
+        lists.chain(route.known_clients.as_ref().map(|known| &known.of)).any(part_reads_claims)
+    }
+
     /// How a request stands to a list.
     pub(super) fn membership(&self, list: ListId, source: &Source<'_>) -> Membership {
         let PolicyList { list, of } = self.list(list);
@@ -146,4 +166,8 @@ impl Policy {
     pub(super) fn touching(&self, lists: &[ListId], source: &Source<'_>) -> Option<ListId> {
         lists.iter().copied().find(|&list| self.membership(list, source) != Membership::None)
     }
+}
+
+fn part_reads_claims(part: &KeyPart) -> bool {
+    part.selector.choices().any(|selector| matches!(selector, Selector::Jwt(_)))
 }

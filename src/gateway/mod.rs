@@ -21,6 +21,7 @@ pub mod response_body;
 pub mod service;
 pub mod settings;
 pub mod snapshot;
+pub mod tokens;
 pub mod worker_state;
 
 pub use self::admit::admission::Arrival;
@@ -37,3 +38,4 @@ pub use self::service::Gateway;
 pub use self::settings::GatewaySettings;
 pub use self::settings::HeaderStyle;
 pub use self::snapshot::Snapshot;
+pub use self::tokens::TokenSettings;

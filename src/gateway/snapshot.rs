@@ -6,6 +6,7 @@ use super::followed_lists::FollowedLists;
 use super::forward::significant_headers::SignificantHeaders;
 use super::respond::ratelimit_headers::RateLimitHeaders;
 use super::settings::GatewaySettings;
+use super::tokens::TokenVerifier;
 use crate::client::TrustedProxies;
 use crate::decision::Policy;
 use crate::record::Recorder;
@@ -22,6 +23,8 @@ pub struct Snapshot {
     pub settings: GatewaySettings,
     pub recorder: Recorder,
     pub followed_lists: FollowedLists,
+    /// `None`: no rule reads what a token claims.
+    pub tokens: Option<Arc<TokenVerifier>>,
     pub(super) ratelimit_headers: RateLimitHeaders,
     pub(super) significant_headers: SignificantHeaders,
     /// Whether any limit challenges. If none does, cookies are not searched for proofs of work.
@@ -53,10 +56,21 @@ impl Snapshot {
             settings,
             recorder,
             followed_lists,
+            tokens: None,
             ratelimit_headers,
             significant_headers,
             challenges,
             device_cookies,
         }
+    }
+
+    /// The same, where rules may read what tokens claim.
+    #[must_use]
+    pub fn with_tokens(mut self, tokens: Option<Arc<TokenVerifier>>) -> Self {
+        self.tokens = tokens.filter(|_| self.policy.reads_claims());
+        if let Some(header) = self.tokens.as_ref().and_then(|tokens| tokens.header()) {
+            self.significant_headers.add(header);
+        }
+        self
     }
 }

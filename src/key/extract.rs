@@ -155,10 +155,14 @@ pub fn values<'a>(part: &'a KeyPart, source: &Source<'a>) -> Result<PartValues<'
     Ok(PartValues { values, absent })
 }
 
-/// Whether the body may hold values that were not read. `first` says itself which of its values these are.
+/// Whether the request may hold values that were not read: in its body, or beside a token that was verified. `first` says
+/// itself which of its values these are.
 fn may_be_missed(part: &KeyPart, source: &Source<'_>) -> bool {
-    let is_first = matches!(part.selector, Selector::First(_));
-    !is_first && part.selector.needs_body() && !source.fields.is_fully_read()
+    match &part.selector {
+        Selector::First(_) => false,
+        Selector::Jwt(path) => source.identity.claims.may_hide(path),
+        selector => selector.needs_body() && !source.fields.is_fully_read(),
+    }
 }
 
 /// Calls `found` with every value of a part, in the spelling in which it is compared, also with repeated values.
@@ -204,7 +208,7 @@ fn each_as_sent<'a>(selector: &'a Selector, source: &Source<'a>, found: &mut dyn
         // A request has no descriptors: limits of domains are decided apart.
         Selector::Descriptor(_) => {}
         Selector::User => identity.users.iter().for_each(|user| found(Cow::Borrowed(user))),
-        Selector::Jwt(path) => identity.each_claim(path, found),
+        Selector::Jwt(path) => identity.claims.values(path).for_each(|value| found(Cow::Borrowed(value))),
         Selector::First(choices) => each_of_first(choices, source, found),
         Selector::Device => found(device.map_or(Cow::Borrowed(UNTRUSTED), |device| Cow::Owned(device.to_string()))),
     }

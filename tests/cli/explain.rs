@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::support::Folder;
+use crate::support::SigningKey;
 
 const CONFIG: &str = "\
 listen: 127.0.0.1:8080
@@ -288,4 +289,39 @@ routes:
         assert_eq!(story["limits"][0]["key"][0]["values"], json!(["bob"]), "{story}");
         assert_eq!(story["misses_body"], false, "{story}");
     }
+}
+
+#[test]
+fn a_token_is_verified_and_said_to_be_or_why_not() {
+    let (key, other) = (SigningKey::ed25519(), SigningKey::ed25519());
+    let config = |keys: &str| {
+        format!(
+            "listen: 127.0.0.1:8080\nupstream: http://127.0.0.1:8000\njwt: {{{keys}, issuer: me}}\n\
+             limits:\n  - {{name: person, key: {{first: [jwt.sub, client_ip]}}, rate: 20/minute}}\n"
+        )
+    };
+    let folder = Folder::with(&config("jwks_file: keys.json"));
+    folder.write("keys.json", &json!({ "keys": [key.jwk(json!({}))] }).to_string());
+    let explained = |folder: &Folder, key: &SigningKey, claims| {
+        let token = key.token(&json!({ "alg": "EdDSA" }), &claims);
+        let ended = folder.run(&["explain", "-H", &format!("Authorization: Bearer {token}"), "/"]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(!ended.stdout.contains(&token), "a token is shown: {}", ended.stdout);
+        ended.stdout
+    };
+    let told = explained(&folder, &key, json!({ "iss": "me", "sub": "alice" }));
+    assert!(told.contains("token     bearer: verified\n") && told.contains("alice"), "{told}");
+    for (key, claims, reason) in [
+        (&key, json!({ "iss": "you", "sub": "alice" }), "its `iss` is not the `issuer` of the configuration"),
+        (&key, json!({ "iss": "me", "sub": "alice", "exp": 1 }), "it has expired"),
+        (&other, json!({ "iss": "me", "sub": "alice" }), "its signature is not by a key in the set"),
+    ] {
+        let told = explained(&folder, key, claims);
+        assert!(told.contains(&format!("token     bearer: not verified, {reason}")), "{told}");
+        assert!(!told.contains("alice") && told.contains("127.0.0.1"), "{told}");
+    }
+    // No issuer is asked to explain a request.
+    let folder = Folder::with(&config("jwks_url: \"http://127.0.0.1:9/keys\""));
+    let told = explained(&folder, &key, json!({ "iss": "me", "sub": "alice" }));
+    assert!(told.contains("its keys are not fetched from http://127.0.0.1:9/keys to explain a request"), "{told}");
 }

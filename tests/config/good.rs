@@ -9,6 +9,8 @@ use portcullis::config::Settings;
 use portcullis::config::load_with;
 use portcullis::config::render;
 use portcullis::gateway::HeaderStyle;
+use portcullis::gateway::tokens::KeySource;
+use portcullis::jwt::TokenPlace;
 use portcullis::key::Selector;
 use portcullis::key::Spelling;
 use portcullis::limit::Action;
@@ -258,4 +260,14 @@ fn routes_of_domains_come_after_those_of_requests() {
     let except: Vec<_> = except.iter().map(|(name, globs)| (&**name, globs.len())).collect();
     assert_eq!((except, *entries), (vec![("user", 2), ("tier", 1)], EntrySet::Exact));
     assert_eq!(limit(&settings, "chosen").headers, Detail::Full);
+}
+
+#[test]
+fn tokens_are_looked_for_and_verified_as_written() {
+    let tokens = load("jwt.yaml").tokens.expect("there is a `jwt`");
+    assert_eq!(tokens.place, TokenPlace::Cookie("access_token".into()));
+    assert_eq!(tokens.validity.issuers, ["https://a.example.com", "https://b.example.com"]);
+    assert_eq!((&tokens.validity.audiences[..], tokens.validity.leeway), (&["api".to_owned()][..], Duration::ZERO));
+    let KeySource::Url(document) = tokens.keys else { panic!("a URL") };
+    assert_eq!(document.url.to_string(), "http://[::1]:8081/keys");
 }

@@ -29,6 +29,7 @@ use portcullis::decision::descriptors::InvalidCall;
 use portcullis::decision::device::DeviceKeys;
 use portcullis::decision::enter;
 use portcullis::decision::explain::Asker;
+use portcullis::decision::explain::ExplainedTokens;
 use portcullis::decision::explain::Explanation;
 use portcullis::decision::explain::explain;
 use portcullis::decision::policy::Access;
@@ -294,7 +295,14 @@ impl World {
     }
 
     pub(crate) fn explain(&self, ask: &Ask) -> Explanation {
-        explain(&self.policy, &ask.head(), &ask.fields(), Asker::Client, |UpstreamId(n)| format!("upstream-{n}"))
+        explain(
+            &self.policy,
+            &ask.head(),
+            &ask.fields(),
+            &ExplainedTokens::default(),
+            Asker::Client,
+            |UpstreamId(n)| format!("upstream-{n}"),
+        )
     }
 
     /// Whether a request passes, its slots given back at once.

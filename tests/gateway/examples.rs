@@ -212,7 +212,8 @@ fn no_configuration_of_ours_is_advised_against_under_ordinary_traffic() {
     }
 }
 
-const FILES: [&str; 4] = ["lists/abusers.txt", "lists/partner-keys.txt", "pages/slow-down.html", "tls/internal-ca.pem"];
+const FILES: [&str; 5] =
+    ["keys/issuer.json", "lists/abusers.txt", "lists/partner-keys.txt", "pages/slow-down.html", "tls/internal-ca.pem"];
 
 const REQUESTS: usize = 1600;
 const CLIENTS: usize = 41;

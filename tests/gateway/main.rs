@@ -37,6 +37,7 @@ mod http2_memory;
 mod http2_origin;
 mod identity;
 mod interim;
+mod jwt;
 mod limit_decisions;
 mod limits;
 mod log_lines;

@@ -20,6 +20,8 @@ pub fn named_files() -> TempDir {
         ("tls/site.key", "tests/config/tls/site.key"),
         ("tls/clients.pem", "tests/config/tls/clients.pem"),
         ("tls/internal-ca.pem", "config/tls/internal-ca.pem"),
+        ("keys/issuer.json", "config/keys/issuer.json"),
+        ("keys.json", "config/keys/issuer.json"),
         ("lists/abusers.txt", "config/lists/abusers.txt"),
         ("lists/partner-keys.txt", "config/lists/partner-keys.txt"),
         ("pages/slow-down.html", "config/pages/slow-down.html"),

@@ -3,6 +3,7 @@ use crate::app::followed_lists::OpenLists;
 use crate::app::live_snapshot::LiveSnapshot;
 use crate::app::snapshot;
 use crate::app::snapshot::SnapshotParts;
+use crate::app::token_keys::OpenKeys;
 use crate::config;
 use crate::record::Sinks;
 use crate::record::notify::WebhookChannels;
@@ -77,6 +78,13 @@ fn check(after: &str, expected: &str) {
 fn snapshot(text: &str, previous: Option<&Snapshot>) -> Snapshot {
     let settings = config::read("portcullis.yaml".as_ref(), text.to_owned(), &|_| None).expect("a good configuration");
     let config::Settings { policy, clients, upstreams, requests, tracing, log, .. } = settings;
-    let parts = SnapshotParts { policy, clients, upstreams, requests, tracing };
-    snapshot::build(parts, &log, &WebhookChannels::default(), &OpenLists::default(), previous, &Sinks::discard())
+    let parts = SnapshotParts { policy, clients, upstreams, requests, tracing, tokens: None };
+    snapshot::build(
+        parts,
+        &log,
+        &WebhookChannels::default(),
+        (&OpenLists::default(), &OpenKeys::default()),
+        previous,
+        &Sinks::discard(),
+    )
 }

@@ -12,7 +12,7 @@ use tracing::info;
 use tracing::warn;
 
 use super::FollowedList;
-use super::pauses::Pauses;
+use crate::app::pauses::Pauses;
 use crate::clock;
 use crate::crowdsec::DecisionStream;
 use crate::crowdsec::LapiError;

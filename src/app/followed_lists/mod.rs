@@ -2,7 +2,6 @@
 
 mod follow;
 mod followed_list;
-mod pauses;
 mod tasks;
 
 pub(in crate::app) use self::followed_list::FollowedList;

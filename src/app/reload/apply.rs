@@ -104,8 +104,9 @@ impl App {
         Upstream::close_removed(&self.live.load().upstreams, &snapshot.upstreams);
         self.live.replace(snapshot);
         self.channels = other.channels;
-        self.follow_tasks.follow(&other.lists);
+        self.source_tasks.follow_lists(&other.lists);
         self.lists.store(Arc::new(other.lists));
+        self.source_tasks.replace_keys(other.keys);
 
         // First the snapshot, then the sockets: a new connection must find the new rules.
         let drain = other.connections.drain;

@@ -14,6 +14,7 @@ use crate::app::followed_lists::OpenLists;
 use crate::app::prepare::open_trail;
 use crate::app::snapshot;
 use crate::app::snapshot::SnapshotParts;
+use crate::app::token_keys::OpenKeys;
 use crate::clock::Clock;
 use crate::config::Diagnostic;
 use crate::config::Settings;
@@ -45,6 +46,7 @@ pub(super) struct OtherSettings {
     pub(super) trail: AuditTrail,
     pub(super) channels: WebhookChannels,
     pub(super) lists: OpenLists,
+    pub(super) keys: OpenKeys,
     pub(super) connections: listen::Settings,
     pub(super) files: Vec<WatchedFile>,
     pub(super) warnings: Vec<Diagnostic>,
@@ -58,6 +60,7 @@ struct ConfigReader {
     sinks: Sinks,
     channels: WebhookChannels,
     lists: Arc<OpenLists>,
+    keys: OpenKeys,
     clock: Clock,
     streams: Option<Arc<dyn StreamAppender>>,
 }
@@ -72,6 +75,7 @@ impl App {
             sinks: self.sinks.clone(),
             channels: self.channels.clone(),
             lists: self.lists.load_full(),
+            keys: self.source_tasks.keys().clone(),
             clock: self.clock.clone(),
             streams: self.streams.clone(),
         };
@@ -82,7 +86,7 @@ impl App {
 impl ConfigReader {
     /// Blocks. To be called within a runtime.
     fn read(self) -> Result<BuiltConfig, ReloadError> {
-        let Self { load, previous, sinks, channels, lists, clock, streams } = self;
+        let Self { load, previous, sinks, channels, lists, keys, clock, streams } = self;
         let Settings {
             listen,
             admin,
@@ -97,6 +101,7 @@ impl ConfigReader {
             connections,
             requests,
             tracing,
+            tokens,
             files,
             outputs,
             warnings,
@@ -104,11 +109,11 @@ impl ConfigReader {
         } = load().map_err(ReloadError::Mistakes)?;
         let trail = open_trail(&sinks, &audit, streams.as_ref(), &outputs)?;
         let channels = sinks.event_bus().open_channels(&notify, &channels, sinks.metrics());
-        let parts = SnapshotParts { policy, clients, upstreams, requests, tracing };
-        let lists = lists.reopen(followed, &clock);
-        let snapshot = snapshot::build(parts, &log, &channels, &lists, Some(&previous), &sinks);
+        let parts = SnapshotParts { policy, clients, upstreams, requests, tracing, tokens };
+        let (lists, keys) = (lists.reopen(followed, &clock), keys.reopen(parts.tokens.as_ref()));
+        let snapshot = snapshot::build(parts, &log, &channels, (&lists, &keys), Some(&previous), &sinks);
         let changes = Changes::between(&previous, &snapshot);
-        let other = OtherSettings { store, log, trail, channels, lists, connections, files, warnings, shown };
+        let other = OtherSettings { store, log, trail, channels, lists, keys, connections, files, warnings, shown };
         Ok(BuiltConfig { snapshot, changes, listen, admin, other })
     }
 }

@@ -51,7 +51,7 @@ impl Compiler {
 
     /// A Local API, and how it is verified.
     pub(super) fn lapi(&mut self, url: &Field<Text>, ca: &Field<Text>) -> Option<Lapi> {
-        let ca = ca.get().map(|file| self.authorities_of_lapi(file));
+        let ca = ca.get().map(|file| self.authorities_of_server(file));
         let text = url.get()?;
         let url = LapiUrl::parse(&text.value).map_err(InvalidValue::from);
         let url =
@@ -62,7 +62,8 @@ impl Compiler {
         }
     }
 
-    fn authorities_of_lapi(&mut self, file: &Text) -> Option<CaCertificates> {
+    /// The authorities that a server is verified by.
+    pub(super) fn authorities_of_server(&mut self, file: &Text) -> Option<CaCertificates> {
         let NamedFile { path, content } = self.file(file, "certificate")?;
         let read = CaCertificates::from_pem(&content);
         let report = |error| {

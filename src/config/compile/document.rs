@@ -38,7 +38,7 @@ pub fn compile(
         prefix: Prefix::default(),
         on_failure: store::default_on_failure(document),
         has_redis: store::has_redis(document),
-        proofs: Proofs::default(),
+        proofs: Proofs { jwt: !document.jwt.is_absent(), ..Proofs::default() },
     };
     let settings = compiler.settings(document, root);
     if compiler.mistakes.is_empty() { Ok(settings) } else { Err(compiler.mistakes.into_sorted()) }
@@ -81,6 +81,8 @@ impl Compiler {
             deny_response,
             channels: channels.names(),
         };
+        let tokens = self.tokens(document);
+        self.warn_of_unread_claims(document, &policy);
         let connections = self.connections(document);
         let heads = HeadBounds::beside_requests(connections.max_header_bytes, connections.max_headers);
         Settings {
@@ -96,6 +98,7 @@ impl Compiler {
             log: Self::log(document),
             requests: self.requests(document, &connections),
             tracing: self.tracing(document),
+            tokens,
             connections,
             files: std::mem::take(&mut self.files),
             outputs: std::mem::take(&mut self.outputs),

@@ -12,6 +12,7 @@ mod deny_response;
 mod document;
 mod domains;
 mod files;
+mod jwt;
 mod key;
 mod limit_context;
 mod limits;

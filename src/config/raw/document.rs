@@ -4,6 +4,7 @@ use super::client::ClientIp;
 use super::forms::ListOf;
 use super::forms::MapOf;
 use super::forms::OneOrList;
+use super::jwt::Jwt;
 use super::limit::Limit;
 use super::list::Access;
 use super::list::List;
@@ -53,6 +54,8 @@ section! {
         /// Which rate limit headers responses carry: `ietf` (default: `RateLimit` and `RateLimit-Policy`), `legacy`
         /// (`X-RateLimit-*`), `both` or `off`. `Retry-After` is sent in any case.
         headers: Spanned<HeaderStyle>,
+        /// How tokens (JWT) are verified, for limits that count by what they claim: `jwt.sub`.
+        jwt: Jwt,
         /// Webhooks by name, for `then: {notify: [...]}`.
         notify: MapOf<Channel>,
         /// The audit trail: where denials, delays, bans, unbans and reloads are recorded.

@@ -8,6 +8,7 @@ pub mod document;
 pub mod field;
 pub mod forms;
 pub mod invalid_value;
+pub mod jwt;
 pub mod limit;
 pub mod list;
 pub mod outcome;

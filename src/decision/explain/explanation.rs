@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::KeyPartExplanation;
 use super::KnownClientsExplanation;
 use super::OutcomeExplanation;
+use super::TokenExplanation;
 use crate::list::Membership;
 
 /// Who asks about a request.
@@ -40,6 +41,8 @@ pub struct Explanation {
     /// The route that forwards the request; `None`: the default upstream.
     pub route: Option<String>,
     pub upstream: String,
+    /// The tokens whose claims rules may read.
+    pub tokens: Vec<TokenExplanation>,
     /// Whether the gateway reads the body before it decides.
     pub reads_body: bool,
     /// Whether rules look for fields in a body that the proxy, which asks, does not send along.

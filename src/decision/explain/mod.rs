@@ -7,6 +7,7 @@ mod limit;
 mod part;
 mod request;
 mod text;
+mod tokens;
 
 pub use self::answers::KnownClientsExplanation;
 pub use self::answers::OutcomeExplanation;
@@ -24,3 +25,5 @@ pub use self::limit::algorithm_name;
 pub use self::part::EmptyValue;
 pub use self::part::KeyPartExplanation;
 pub use self::request::explain;
+pub use self::tokens::ExplainedTokens;
+pub use self::tokens::TokenExplanation;

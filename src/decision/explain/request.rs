@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use super::AccessExplanation;
 use super::Asker;
+use super::ExplainedTokens;
 use super::Explanation;
 use super::LimitExplanation;
 use super::ListExplanation;
@@ -32,10 +33,11 @@ pub fn explain(
     policy: &Policy,
     head: &RequestHead<'_>,
     fields: &BodyFields,
+    tokens: &ExplainedTokens,
     asker: Asker,
     upstream: impl FnOnce(UpstreamId) -> String,
 ) -> Explanation {
-    let entry = enter(policy, head);
+    let entry = enter(policy, head).with_claims(&tokens.claims);
     let reads_body = entry.needs_body();
     let entry = entry.with_body(fields);
     let walk = &entry.walk;
@@ -73,6 +75,7 @@ pub fn explain(
         },
         routes: routes(&entry, fields),
         route: route.map(|route| route.name.to_string()),
+        tokens: tokens.tokens.clone(),
         upstream: upstream(route.map_or(policy.upstream, |route| route.upstream)),
         reads_body,
         misses_body: false,

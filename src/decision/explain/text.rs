@@ -43,6 +43,9 @@ impl fmt::Display for Explanation {
         if self.asker == Asker::Client {
             writeln!(f, "upstream  {}", self.upstream)?;
         }
+        for token in &self.tokens {
+            writeln!(f, "token     {token}")?;
+        }
         if self.reads_body {
             writeln!(f, "body      read before the decision")?;
         }

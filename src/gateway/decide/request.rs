@@ -8,6 +8,7 @@ use super::final_decision::DecideError;
 use super::final_decision::FinalDecision;
 use super::final_decision::reserve;
 use super::timing::Timing;
+use crate::clock;
 use crate::decision;
 use crate::decision::Decision;
 use crate::decision::Verdicts;
@@ -17,6 +18,7 @@ use crate::gateway::admit::body::RequestBody;
 use crate::gateway::admit::framing::BadRequest;
 use crate::gateway::snapshot::Snapshot;
 use crate::head::Fields;
+use crate::jwt::RequestClaims;
 use crate::listen::Connection;
 use crate::request::BodyFields;
 use crate::request::RequestHead;
@@ -41,6 +43,11 @@ pub async fn decide(
         entry = entry.without_end();
     }
     let entry = if entry.is_challenged() { Box::pin(challenge::meet(worker, entry, proofs)).await } else { entry };
+    let claims = match &live.tokens {
+        Some(tokens) if entry.needs_claims(!body.is_empty()) => tokens.claims(&facts.head.fields, clock::wall()),
+        _ => RequestClaims::default(),
+    };
+    let entry = entry.with_claims(&claims);
     let (mut fields, mut since) = (BodyFields::none(), facts.started);
     if !body.is_empty() && entry.needs_body() {
         let read = Box::pin(read_fields(body, &facts.head.fields, live.settings.inspect_body, connection));

@@ -38,6 +38,11 @@ impl SignificantHeaders {
         Self { names, answers, forwarding }
     }
 
+    /// The rules read this header too.
+    pub fn add(&mut self, name: &FieldName) {
+        self.names.push((name.clone(), dashed(name.as_str())));
+    }
+
     /// Whether the gateway or the application may decide a request by this header.
     pub fn in_requests(&self, name: Name<'_>) -> bool {
         HeaderKind::of(name) != HeaderKind::EndToEnd

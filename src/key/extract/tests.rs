@@ -2,6 +2,9 @@ use super::*;
 use crate::client::ClientIp;
 use crate::head;
 use crate::head::FieldName;
+use crate::jwt::Claims;
+use crate::jwt::PresentedTokens;
+use crate::jwt::RequestClaims;
 use crate::key::Spelling;
 
 /// A request as it is written in these tests: `POST /login?next=1`, then header lines.
@@ -194,26 +197,48 @@ fn values_for(part: &KeyPart, request: &str, identity: Identity<'_>) -> Vec<Stri
 
 #[test]
 fn a_user_is_each_account_whose_session_the_request_carries() {
-    let of = |users: &[Box<str>]| values_for(&part("user"), "GET /", Identity { users, claims: None });
+    let of = |users: &[Box<str>]| values_for(&part("user"), "GET /", Identity { users, ..Identity::default() });
     assert_eq!(of(&[]), [""]);
     assert_eq!(of(&["00ff".into(), "ff00".into()]), ["00ff", "ff00"]);
 }
 
+/// What a request claims with tokens that verify as these claims, and with others.
+fn claims(tokens: &[serde_json::Value], has_others: bool) -> RequestClaims {
+    let tokens = tokens.iter().map(|claims| Cow::Owned(claims.to_string())).collect();
+    RequestClaims::of(&PresentedTokens { tokens, has_others }, |token| {
+        Ok(Claims::new(&serde_json::from_str(token).unwrap(), None).unwrap().into())
+    })
+}
+
 #[test]
 fn a_claim_is_a_value_as_it_stands_in_the_token() {
-    let claims = serde_json::json!({"sub": "Alice", "groups": (0..20).collect::<Vec<u8>>()});
-    let of = |selector, claims| values_for(&part(selector), "GET /", Identity { users: &[], claims });
-    assert_eq!(of("jwt.sub", Some(&claims)), ["Alice"]);
-    assert_eq!(of("jwt.groups", Some(&claims)).len(), 20, "no client chooses how many there are");
-    assert_eq!(of("jwt.plan", Some(&claims)), [""]);
-    assert_eq!(of("jwt.sub", None), [""]);
+    let claims = claims(&[serde_json::json!({"sub": "Alice", "groups": (0..20).collect::<Vec<u8>>()})], false);
+    let of = |selector, claims| values_for(&part(selector), "GET /", Identity { claims, ..Identity::default() });
+    assert_eq!(of("jwt.sub", &claims), ["Alice"]);
+    assert_eq!(of("jwt.groups", &claims).len(), 20, "no client chooses how many there are");
+    assert_eq!(of("jwt.plan", &claims), [""]);
+    assert_eq!(of("jwt.sub", RequestClaims::NONE), [""]);
+}
+
+#[test]
+fn what_stands_beside_a_verified_token_may_be_read_instead() {
+    let [alice, bob] = ["alice", "bob"].map(|name| serde_json::json!({ "sub": name }));
+    let of =
+        |part: &KeyPart, claims: &RequestClaims| values_for(part, "GET /", Identity { claims, ..Identity::default() });
+    let (sub, first) = (part("jwt.sub"), first(&["jwt.sub", "client_ip"]));
+    assert_eq!(of(&sub, &claims(&[alice.clone(), bob], false)), ["alice", "bob"]);
+    assert_eq!(of(&sub, &claims(std::slice::from_ref(&alice), true)), ["alice", ""]);
+    let beside = of(&first, &claims(&[alice], true));
+    assert_eq!(beside, ["7:jwt.sub:alice", "", "9:client_ip:2001:db8::/64"]);
+    // Credentials of another kind alone hide no token.
+    assert_eq!(of(&first, &claims(&[], true)), ["9:client_ip:2001:db8::/64"]);
 }
 
 #[test]
 fn the_first_that_is_there_counts_and_says_what_it_is() {
     let part = first(&["user", "query.a", "client_ip"]);
     let users = ["alice".into()];
-    let of = |request, users| values_for(&part, request, Identity { users, claims: None });
+    let of = |request, users| values_for(&part, request, Identity { users, ..Identity::default() });
     assert_eq!(of("GET /?a=x", &users), ["4:user:alice"]);
     assert_eq!(of("GET /?a=alice", &[]), ["7:query.a:alice"]);
     assert_eq!(of("GET /", &[]), ["9:client_ip:2001:db8::/64"]);

@@ -71,7 +71,11 @@ impl State {
             AdviceKind::MissingField | AdviceKind::LimitNeverCounted => has_limit(name),
             AdviceKind::OutcomeMatchesNeither => has_route(name),
             AdviceKind::AnswersUnseen => is_unseen(name),
-            AdviceKind::UntrustedForwarding | AdviceKind::OneClient | AdviceKind::Check => true,
+            AdviceKind::UntrustedForwarding
+            | AdviceKind::OneClient
+            | AdviceKind::KeysUnavailable
+            | AdviceKind::ReloadRefused
+            | AdviceKind::Check => true,
         };
         let interrupted = &mut self.interrupted;
         self.advice.retain(|subject, advice| {
@@ -92,7 +96,11 @@ impl State {
         let (limit, route) = match kind {
             AdviceKind::MissingField | AdviceKind::LimitNeverCounted => (Some(name), None),
             AdviceKind::OutcomeMatchesNeither | AdviceKind::AnswersUnseen => (None, Some(name)),
-            AdviceKind::UntrustedForwarding | AdviceKind::OneClient | AdviceKind::Check => (None, None),
+            AdviceKind::UntrustedForwarding
+            | AdviceKind::OneClient
+            | AdviceKind::KeysUnavailable
+            | AdviceKind::ReloadRefused
+            | AdviceKind::Check => (None, None),
         };
         let resumed = self.interrupted.remove(&subject).map(|(since, _)| since);
         let known = self.advice.get(&subject).map(|known| known.since).or(resumed);

@@ -4,6 +4,7 @@ use super::UntrustedPeer;
 use super::observed::BusiestClient;
 use super::observed::ObservedLimit;
 use super::observed::ObservedRoute;
+use super::observed::UnavailableKeys;
 use super::observed::UnseenRoute;
 use crate::limit::Missing;
 
@@ -121,6 +122,18 @@ impl Finding {
                 "let portcullis forward the requests of {name}, or limit them by `count: requests` without \
                  `known_clients`"
             ),
+        }
+    }
+
+    pub(super) fn unavailable_keys(UnavailableKeys { source, reason, are_known }: &UnavailableKeys) -> Self {
+        let therefore = if *are_known {
+            "the keys that are known stay in force, and tokens of new ones do not verify"
+        } else {
+            "no key is known: no token verifies, and requests count as without one"
+        };
+        Self {
+            message: format!("the keys of {source} cannot be had: {reason}; {therefore}"),
+            help: format!("look whether `curl -i {source}` answers 200 with a JWK set from this machine"),
         }
     }
 

@@ -52,6 +52,9 @@ impl Judge {
             ((AdviceKind::UntrustedForwarding, String::new()), self.forwarding(observed)),
             ((AdviceKind::OneClient, String::new()), one_client(observed)),
         ];
+        let keys = observed.unavailable_keys.as_ref();
+        let keys = keys.map_or(Verdict::HoldsNot, |keys| Verdict::Holds(Finding::unavailable_keys(keys)));
+        verdicts.push(((AdviceKind::KeysUnavailable, String::new()), keys));
         for limit in &observed.limits {
             verdicts.push(((AdviceKind::MissingField, limit.name.clone()), self.login_field(limit)));
             let verdict = self.never_counted(limit, observed.passed);

@@ -31,6 +31,10 @@ pub enum AdviceKind {
     /// A proxy asks about requests of a route with rules that only the answer of the application, or the end of a request,
     /// can satisfy.
     AnswersUnseen,
+    /// The keys that tokens are verified with cannot be fetched.
+    KeysUnavailable,
+    /// The configuration on disk has mistakes, so that the one before stays in force.
+    ReloadRefused,
     /// A warning of `check`.
     Check,
 }
@@ -44,6 +48,8 @@ impl AdviceKind {
             Self::OutcomeMatchesNeither => "outcome_matches_neither",
             Self::LimitNeverCounted => "limit_never_counted",
             Self::AnswersUnseen => "answers_unseen",
+            Self::KeysUnavailable => "keys_unavailable",
+            Self::ReloadRefused => "reload_refused",
             Self::Check => "check",
         }
     }

@@ -19,6 +19,7 @@ pub use self::observed::BusiestClient;
 pub use self::observed::Observed;
 pub use self::observed::ObservedLimit;
 pub use self::observed::ObservedRoute;
+pub use self::observed::UnavailableKeys;
 pub use self::observed::UnseenRoute;
 pub use self::untrusted_forwarding::UntrustedForwarding;
 pub use self::untrusted_forwarding::UntrustedPeer;

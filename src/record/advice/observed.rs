@@ -18,6 +18,18 @@ pub struct Observed {
     pub routes: Vec<ObservedRoute>,
     /// Routes that a proxy has asked about, and that need more than a question.
     pub unseen: Vec<UnseenRoute>,
+    /// The keys that tokens are verified with, where they cannot be fetched.
+    pub unavailable_keys: Option<UnavailableKeys>,
+}
+
+/// Keys that could not be fetched the last time.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct UnavailableKeys {
+    /// The URL.
+    pub source: String,
+    pub reason: String,
+    /// Whether keys are known from before.
+    pub are_known: bool,
 }
 
 /// A client, and its part of all requests.

@@ -42,6 +42,7 @@ fn nothing_is_said_before_a_thousand_requests() {
         limits: vec![limit(999, 999)],
         routes: vec![route],
         unseen: Vec::new(),
+        unavailable_keys: None,
     };
     assert_eq!(kinds(&advisor, &observed), []);
 }
