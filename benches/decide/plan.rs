@@ -73,7 +73,7 @@ fn bench(group: &mut Group<'_>, name: &str, policy: &Policy, path: &str, body: &
 fn policy(keys: Vec<Vec<KeyPart>>) -> Policy {
     let limit = |(number, parts): (usize, Vec<KeyPart>)| Limit {
         name: format!("limit-{number}").into(),
-        key: KeySpec { parts },
+        key: KeySpec { parts, ..KeySpec::default() },
         missing: Missing::Count,
         rule: Rule::Rates {
             algorithm: Algorithm::SlidingWindowLog,

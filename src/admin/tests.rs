@@ -221,6 +221,7 @@ fn state() -> Arc<AdminState> {
                 .iter()
                 .map(|part| KeyPart { selector: part.parse().unwrap(), spelling: Spelling::Usual })
                 .collect(),
+            ..KeySpec::default()
         },
         missing: Missing::Count,
         rule,

@@ -32,7 +32,7 @@ pub(super) struct Arguments {
 }
 
 /// Low enough to be reached with a few curl commands, high enough to log in at the first try.
-const LIMIT: &str = "POST /login client_ip 5/minute";
+const LIMITS: [&str; 2] = ["POST /login client_ip 5/minute", "POST /login param.username 10/minute"];
 
 pub(super) fn demo(arguments: &Arguments) -> anyhow::Result<Exit> {
     if let Some(address) = arguments.application_only {
@@ -45,7 +45,7 @@ pub(super) fn demo(arguments: &Arguments) -> anyhow::Result<Exit> {
         upstream: format!("http://{application}"),
         listen: Some(arguments.listen.to_string()),
         admin: Some(arguments.admin.unwrap_or_else(default_or_free).to_string()),
-        limits: vec![LIMIT.to_owned()],
+        limits: LIMITS.map(str::to_owned).into(),
     };
     let introduce = |app: &App| say(&introduction(app, application));
     run::serve(Arc::new(move || config::inline(&flags)), &Origin::Flags, &TakeoverOptions::default(), introduce)
@@ -67,10 +67,11 @@ fn default_or_free() -> SocketAddr {
 fn introduction(app: &App, application: SocketAddr) -> String {
     let gateway = app.addresses().first().map(ToString::to_string).unwrap_or_default();
     let admin = app.admin_address().map(|address| address.to_string()).unwrap_or_default();
+    let [by_client, by_name] = LIMITS;
     format!(
         "
 A sample login application runs on {application}, the gateway in front of it on {gateway}.
-The login has one limit, `{LIMIT}`. All other requests pass.
+The login has two limits, `{by_client}` and `{by_name}`. All other requests pass.
 
 Try in another terminal:
 
@@ -103,6 +104,8 @@ The admin listener is on {admin}:
   export PORTCULLIS_ADMIN=http://{admin}
   portcullis health
   portcullis limits list
+  # another spelling of the name is the same account
+  portcullis limits show limit-2 param.username=Àlice
   portcullis bans add 127.0.0.1 --for 1m
 
 Or log in with a browser at http://{gateway}/login. Ctrl-C ends it.

@@ -4,6 +4,7 @@ use super::raw::InvalidValue;
 use crate::crowdsec::InvalidLapiUrl;
 use crate::glob::Glob;
 use crate::http_client::InvalidDocumentUrl;
+use crate::key::InvalidNamePattern;
 use crate::limit::InvalidRate;
 use crate::limit::InvalidRule;
 use crate::list::InvalidNetwork;
@@ -83,6 +84,18 @@ impl From<InvalidPathRegex> for InvalidValue {
                 "write one such as `^/v[0-9]+/`; write a `\\` before a bracket or a dot that is meant literally"
             }
             InvalidPathRegex::TooLarge => "lower the counts in its braces, or split it into two routes",
+        };
+        Self::with(error.to_string(), help)
+    }
+}
+
+impl From<InvalidNamePattern> for InvalidValue {
+    fn from(error: InvalidNamePattern) -> Self {
+        let help = match error {
+            InvalidNamePattern::Syntax(_) => {
+                "write one such as `[a-z][a-z0-9._-]*`; write a `\\` before a bracket or a dot that is meant literally"
+            }
+            InvalidNamePattern::TooLarge => "lower the counts in its braces",
         };
         Self::with(error.to_string(), help)
     }

@@ -9,6 +9,7 @@ use crate::client::DeviceId;
 use crate::client::device::DeviceCookies;
 use crate::client::device::DeviceOwner;
 use crate::clock::Timestamp;
+use crate::key::Key;
 use crate::key::Source;
 use crate::key::extract;
 use crate::key::undisputed;
@@ -50,21 +51,28 @@ pub(super) fn matching(policy: &Policy, route: RouteId, source: &Source<'_>, key
     let Some(KnownClients { of: selector, by: KnownBy::Cookie, .. }) = &of.known_clients else {
         return DeviceMatch::default();
     };
-    let Ok(found) = extract::values(selector, source) else { return DeviceMatch::default() };
-    if found.absent || found.values.iter().any(|name| name.is_empty()) {
+    let Ok(found) = extract::keys(selector, source) else { return DeviceMatch::default() };
+    if found.absent || found.keys.iter().any(|candidate| candidate.missing) {
         return DeviceMatch::default();
     }
+    let names: SmallVec<[String; 1]> = found.keys.iter().map(|candidate| owner_name(&candidate.key)).collect();
     let cookies = DeviceCookies::read(source.head.fields);
     let device = |name: &str| cookies.find(keys.ring, keys.now, DeviceOwner { route: &of.name, name });
-    let devices: SmallVec<[_; 1]> = found.values.iter().map(|name| device(name)).collect();
-    let enrollment = match (&found.values[..], &devices[..]) {
+    let devices: SmallVec<[_; 1]> = names.iter().map(|name| device(name)).collect();
+    let enrollment = match (&names[..], &devices[..]) {
         // With several names, or a name that the application may read otherwise, a success belongs to no certain user.
-        ([name], [device]) if undisputed::part_is_undisputed(selector, source) => {
-            Some(DeviceEnrollment { route, name: (&**name).into(), device: *device })
+        ([name], [device]) if undisputed::names_one(selector, source) => {
+            Some(DeviceEnrollment { route, name: name.as_str().into(), device: *device })
         }
         _ => None,
     };
     DeviceMatch { is_known: devices.iter().all(Option::is_some), enrollment }
+}
+
+/// The name that a cookie is signed for. What a client sends has no NUL, so that no two tuples have one name.
+fn owner_name(key: &Key) -> String {
+    let parts: SmallVec<[_; 2]> = key.parts().map(String::from_utf8_lossy).collect();
+    parts.join("\0")
 }
 
 impl DeviceMatch {
@@ -76,7 +84,7 @@ impl DeviceMatch {
 
 /// Whether the user name that known clients of this route are remembered for may stand in the body.
 pub(super) fn reads_body(route: &Route) -> bool {
-    route.known_clients.as_ref().is_some_and(|known| known.of.selector.needs_body())
+    route.known_clients.as_ref().is_some_and(|known| known.of.needs_body())
 }
 
 /// Without the user name, which does not belong in logs.

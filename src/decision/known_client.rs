@@ -44,7 +44,7 @@ impl ClientMatch {
     }
 }
 
-/// The keys under which a store may know the client: one for each user name in the request. Empty where the name is
+/// The keys under which a store may know the client: one for each name that an application may read in the request. Empty where the name is
 /// missing, or where the gateway may not have seen all names.
 fn known_client_keys(
     policy: &Policy,
@@ -56,18 +56,18 @@ fn known_client_keys(
     let Some(KnownClients { of, by: KnownBy::Address, prefix, .. }) = &route.known_clients else {
         return SmallVec::new();
     };
-    let Ok(found) = extract::values(of, source) else { return SmallVec::new() };
-    if found.absent || found.values.iter().any(|value| value.is_empty()) {
+    let Ok(found) = extract::keys(of, source) else { return SmallVec::new() };
+    if found.absent || found.keys.iter().any(|candidate| candidate.missing) {
         return SmallVec::new();
     }
     let client = hasher.item(&extract::client(*prefix, source));
-    let subject = |value: &str| {
+    let subject = |name: &Key| {
         let mut key = Key::default();
         key.push(route.name.as_bytes());
-        key.push(value.as_bytes());
+        name.parts().for_each(|part| key.push(part));
         hasher.hash(KNOWN, &key)
     };
-    found.values.iter().map(|value| KnownClientKey { subject: subject(value), client }).collect()
+    found.keys.iter().map(|name| KnownClientKey { subject: subject(&name.key), client }).collect()
 }
 
 /// The client that is known after a success. `None` where the request has several names, because it is not certain
@@ -80,7 +80,7 @@ fn client_to_remember(
 ) -> Option<KnownClientKey> {
     let rule = policy.routes.get(route).known_clients.as_ref()?;
     let [one] = known else { return None };
-    undisputed::part_is_undisputed(&rule.of, source).then_some(*one)
+    undisputed::names_one(&rule.of, source).then_some(*one)
 }
 
 /// No limit has a name like this: names have no space.

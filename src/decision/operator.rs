@@ -5,6 +5,9 @@ use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+use smallvec::smallvec;
+
 use super::Batch;
 use super::Charge;
 use super::Policy;
@@ -33,9 +36,8 @@ pub struct LimitQuery {
     pub limit: Arc<str>,
     /// The selectors of the key, without their values.
     pub selectors: Vec<String>,
-    /// The key as operators may see it.
-    pub named: DisplayKey,
-    pub key: KeyHash,
+    /// One key for each name that an application may take the values for. There is at least one.
+    pub keys: SmallVec<[QueriedKey; 1]>,
     /// The address of the client, where that is a part of the key.
     pub client: Option<IpAddr>,
     /// With the cost that the operator gave.
@@ -44,6 +46,13 @@ pub struct LimitQuery {
     items: Items,
     count: Count,
     on_failure: OnFailure,
+}
+
+/// A key, and as operators may see it.
+#[derive(Clone, Debug)]
+pub struct QueriedKey {
+    pub key: KeyHash,
+    pub named: DisplayKey,
 }
 
 /// What is wrong with a query.
@@ -59,6 +68,8 @@ pub enum InvalidLimitQuery {
     Repeated(String),
     #[error("`client_ip` needs one IP address, without a prefix and without a port")]
     NotAnAddress,
+    #[error("applications may take this value for too many names")]
+    TooManyReadings,
     #[error("{0}")]
     Cost(#[from] InvalidRule),
     #[error("this limit counts concurrent requests or different values, which cost 1 each")]
@@ -96,33 +107,40 @@ impl LimitQuery {
             InvalidKeyValues::Missing(missing) => InvalidLimitQuery::Missing { missing, parts: selectors.clone() },
             InvalidKeyValues::Repeated(name) => InvalidLimitQuery::Repeated(name),
             InvalidKeyValues::NotAnAddress => InvalidLimitQuery::NotAnAddress,
+            InvalidKeyValues::TooManyReadings => InvalidLimitQuery::TooManyReadings,
         };
-        let key = operator::key(&found.key, &values, keeps_case).map_err(invalid)?;
-        let item = found.distinct.as_ref().map(|part| {
-            let spec = KeySpec { parts: vec![part.clone()] };
-            let value = if distinct.is_empty() { Ok(empty()) } else { operator::key(&spec, &distinct, keeps_case) };
-            Ok::<_, InvalidLimitQuery>(hasher.item(&value.map_err(invalid)?))
-        });
+        let keys = operator::keys(&found.key, &values, keeps_case).map_err(invalid)?;
+        let queried = |key: &Key| QueriedKey {
+            key: hasher.hash(&found.name, key),
+            named: DisplayKey::of(&found.key, key, shown),
+        };
+        let items = match &found.distinct {
+            Some(part) if !distinct.is_empty() => {
+                let spec = KeySpec { parts: vec![part.clone()], ..KeySpec::default() };
+                operator::keys(&spec, &distinct, keeps_case).map_err(invalid)?
+            }
+            Some(_) => smallvec![empty()],
+            None => SmallVec::new(),
+        };
         let client = values.iter().find(|(name, _)| matches!(name.parse(), Ok(Selector::ClientIp(_))));
         Ok(Self {
             limit: Arc::clone(&found.name),
             client: client.and_then(|(_, value)| value.trim().parse().ok()).map(|ip| ClientIp::new(ip).address()),
-            key: hasher.hash(&found.name, &key),
-            named: DisplayKey::of(&found.key, &key, shown),
+            keys: keys.iter().map(queried).collect(),
             rule: with_cost(&found.rule, cost)?,
             shadow: found.shadow,
-            items: item.transpose()?.into_iter().collect(),
+            items: items.iter().map(|item| hasher.item(item)).collect(),
             count: found.count,
             on_failure: found.on_failure,
             selectors,
         })
     }
 
-    /// Its one charge, for a store.
+    /// A charge for each of its keys, for a store.
     pub fn batch(&self) -> Batch<'_> {
-        let charge = Charge {
+        let charge = |queried: &QueriedKey| Charge {
             limit: 0,
-            key: self.key,
+            key: queried.key,
             rule: &self.rule,
             count: if matches!(self.rule, Rule::Concurrent(_)) { Count::Requests } else { self.count },
             force: if self.shadow { Force::Shadow } else { Force::Binding },
@@ -131,7 +149,7 @@ impl LimitQuery {
             unless_known: false,
             is_free: false,
         };
-        Batch { charges: [charge].into_iter().collect(), ..Batch::default() }
+        Batch { charges: self.keys.iter().map(charge).collect(), ..Batch::default() }
     }
 
     /// Whether denied requests are charged too.

@@ -129,7 +129,7 @@ impl Policy {
     /// Whether a route needs what a token claims, beside its limits.
     pub(super) fn route_reads_claims(&self, route: &Route) -> bool {
         let lists = route.only.iter().flatten().filter_map(|&list| self.list(list).of.as_ref());
-        lists.chain(route.known_clients.as_ref().map(|known| &known.of)).any(part_reads_claims)
+        lists.chain(route.known_clients.iter().flat_map(|known| &known.of.parts)).any(part_reads_claims)
     }
 
     /// How a request stands to a list.

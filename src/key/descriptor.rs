@@ -56,13 +56,20 @@ impl Descriptor {
     pub fn different_values(&self, part: &KeyPart) -> Result<SmallVec<[Cow<'_, str>; 1]>, TooManyValues> {
         let mut different = SmallVec::new();
         let Selector::Descriptor(name) = &part.selector else { return Ok(different) };
+        let mut sent: SmallVec<[&str; 1]> = SmallVec::new();
         for entry in self.entries.iter().filter(|entry| *entry.name == **name) {
-            let value = part.as_compared(&entry.value);
-            if !different.contains(&value) {
-                different.push(value);
+            let value = entry.value.as_str();
+            for reading in part.as_compared(value).map_err(|_| TooManyValues)? {
+                if !different.contains(&reading) {
+                    different.push(reading);
+                }
+            }
+            if !sent.contains(&value) {
+                sent.push(value);
             }
         }
-        if different.len() > MAX_VALUES { Err(TooManyValues) } else { Ok(different) }
+        let is_too_many = if part.has_readings() { sent.len() > MAX_VALUES } else { different.len() > MAX_VALUES };
+        if is_too_many { Err(TooManyValues) } else { Ok(different) }
     }
 }
 
@@ -73,7 +80,7 @@ mod tests {
 
     fn spec(names: &[&str]) -> KeySpec {
         let part = |name: &&str| KeyPart { selector: Selector::Descriptor((*name).into()), spelling: Spelling::Usual };
-        KeySpec { parts: names.iter().map(part).collect() }
+        KeySpec { parts: names.iter().map(part).collect(), ..KeySpec::default() }
     }
 
     #[track_caller]

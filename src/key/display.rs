@@ -12,6 +12,8 @@ use super::KeySpec;
 use super::Selector;
 use super::SelectorSubject;
 use super::first;
+use super::spec::OTHER;
+use super::spec::SPELT_OTHERWISE;
 
 /// A key in a form that can be shown.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -31,7 +33,7 @@ impl DisplayKey {
         let mut named = Self::default();
         let mut clear = Vec::with_capacity(spec.parts.len());
         for (place, (part, value)) in spec.parts.iter().zip(key.parts()).enumerate() {
-            let seen = SeenPart::of(part, value, shown);
+            let seen = SeenPart::of(part, value, spec.names.contains(&place), shown);
             named.networks.extend(seen.network.map(|network| (place, network)));
             named.masked.push((seen.selector.clone(), seen.masked));
             clear.push((seen.selector, seen.clear));
@@ -98,17 +100,32 @@ pub const MAX_SHOWN: usize = 80;
 impl OperatorKey {
     /// `key` has the parts of `spec`, in the same order. `shown` makes the digits that distinguish masks.
     pub fn of(spec: &KeySpec, key: &Key, shown: &KeyHasher) -> Self {
-        let part = |(part, value): (&KeyPart, &[u8])| {
-            let SeenPart { selector, clear, masked, is_name, .. } = SeenPart::of(part, value, shown);
+        let part = |(place, (part, value)): (usize, (&KeyPart, &[u8]))| {
+            let is_name = spec.names.contains(&place);
+            let SeenPart { selector, clear, masked, is_name, .. } = SeenPart::of(part, value, is_name, shown);
             OperatorPart { selector, value: shortened(clear), masked: is_name.then_some(masked) }
         };
-        Self { parts: spec.parts.iter().zip(key.parts()).map(part).collect() }
+        Self { parts: spec.parts.iter().zip(key.parts()).enumerate().map(part).collect() }
     }
 
     /// The key of a client, as the network that it is counted by.
     pub fn of_client(network: IpNet) -> Self {
         let selector = Selector::ClientIp(None).to_string();
         Self { parts: vec![OperatorPart { selector, value: plain(network), masked: None }] }
+    }
+}
+
+/// A value of a part in clear, as an operator reads it: of `first` with its selector.
+pub fn in_clear(part: &KeyPart, value: &str) -> String {
+    if let Selector::First(choices) = &part.selector
+        && let Some((choice, value)) = first::decode(choices, value.as_bytes())
+    {
+        return format!("{}={}", choice.selector, in_clear(choice, &text(value)));
+    }
+    match value.strip_suffix(SPELT_OTHERWISE) {
+        _ if value == OTHER => OTHER.trim_start_matches('\0').to_owned(),
+        Some(name) => format!("{name}~"),
+        None => value.to_owned(),
     }
 }
 
@@ -124,17 +141,18 @@ struct SeenPart {
 }
 
 impl SeenPart {
-    fn of(part: &KeyPart, value: &[u8], shown: &KeyHasher) -> Self {
+    /// `is_name`: the configuration says that the part is a user name.
+    fn of(part: &KeyPart, value: &[u8], is_name: bool, shown: &KeyHasher) -> Self {
         match &part.selector {
             Selector::ClientIp(_) => Self::of_client(network(value)),
             Selector::First(choices) => match first::decode(choices, value) {
                 Some((KeyPart { selector: Selector::ClientIp(_), .. }, network)) => {
                     Self::of_client(text(network).parse().ok())
                 }
-                Some((choice, value)) => Self::of_value(&choice.selector, value, shown),
-                None => Self::of_value(&part.selector, value, shown),
+                Some((choice, value)) => Self::of_value(&choice.selector, value, is_name, shown),
+                None => Self::of_value(&part.selector, value, is_name, shown),
             },
-            selector => Self::of_value(selector, value, shown),
+            selector => Self::of_value(selector, value, is_name, shown),
         }
     }
 
@@ -143,8 +161,19 @@ impl SeenPart {
         Self { selector: Selector::ClientIp(None).to_string(), clear, masked, network, is_name: false }
     }
 
-    fn of_value(selector: &Selector, value: &[u8], shown: &KeyHasher) -> Self {
-        let is_name = names_a_user(selector);
+    fn of_value(selector: &Selector, value: &[u8], is_name: bool, shown: &KeyHasher) -> Self {
+        if value == OTHER.as_bytes() {
+            let other = OTHER.trim_start_matches('\0').to_owned();
+            let (clear, masked) = (other.clone(), other);
+            return Self { selector: selector.to_string(), clear, masked, network: None, is_name: false };
+        }
+        if let Some(name) = value.strip_suffix(SPELT_OTHERWISE.as_bytes()).filter(|name| !name.is_empty()) {
+            let mut seen = Self::of_value(selector, name, is_name, shown);
+            seen.clear.push('~');
+            seen.masked.push('~');
+            return seen;
+        }
+        let is_name = names_a_user(selector) || is_name && may_be_a_name(selector);
         let is_public = selector.subject() == SelectorSubject::Request || *selector == Selector::User;
         let masked = match () {
             () if is_public => text(value),
@@ -227,6 +256,20 @@ fn names_a_user(selector: &Selector) -> bool {
             }
             Secrecy::Public => true,
         }
+}
+
+/// Whether the configuration may say that the value is a user name: it is no credential, by the selector or by the whole name
+/// of the field.
+fn may_be_a_name(selector: &Selector) -> bool {
+    let is_secret = |name: &str| {
+        contains_any(name, &["password", "passwd", "pwd", "secret", "token", "otp"])
+            || ["pass", "pin", "code", "key"].iter().any(|word| name.eq_ignore_ascii_case(word))
+    };
+    match secrecy(selector) {
+        Secrecy::Credential => false,
+        Secrecy::ByFieldName(name) => !is_secret(name),
+        Secrecy::Public => selector.subject() == SelectorSubject::Account,
+    }
 }
 
 fn contains_any(name: &str, words: &[&str]) -> bool {
@@ -340,7 +383,7 @@ mod tests {
         let choices = ["user", "client_ip", "jwt.sub"]
             .map(|text| KeyPart { selector: text.parse().unwrap(), spelling: Spelling::Usual });
         let first = KeyPart { selector: Selector::First(choices.into()), spelling: Spelling::Usual };
-        let spec = KeySpec { parts: vec![first] };
+        let spec = KeySpec { parts: vec![first], ..KeySpec::default() };
         let shown = |value: &str| {
             let mut key = Key::default();
             key.push(value.as_bytes());
@@ -360,8 +403,10 @@ mod tests {
     #[test]
     fn masks_tell_names_and_tokens_apart_and_say_nothing_of_passwords() {
         let shown = |secret: u8, selector: &str, value: &str| {
-            let spec =
-                KeySpec { parts: vec![KeyPart { selector: selector.parse().unwrap(), spelling: Spelling::Usual }] };
+            let spec = KeySpec {
+                parts: vec![KeyPart { selector: selector.parse().unwrap(), spelling: Spelling::Usual }],
+                ..KeySpec::default()
+            };
             let mut key = Key::default();
             key.push(value.as_bytes());
             DisplayKey::of(&spec, &key, &KeyHasher::new([secret; 16])).masked.remove(0).1

@@ -13,6 +13,8 @@ use super::KeyPart;
 use super::KeySpec;
 use super::Selector;
 use super::first;
+use super::fold::TooManyReadings;
+use super::spec::OTHER;
 use crate::client::ClientIp;
 use crate::client::DeviceId;
 use crate::client::Prefix;
@@ -113,7 +115,7 @@ pub fn keys(spec: &KeySpec, source: &Source<'_>) -> Result<ExtractedKeys, TooMan
 
 /// The values that `distinct` counts, as they are compared.
 pub fn distinct(part: &KeyPart, source: &Source<'_>) -> Result<SmallVec<[Key; 1]>, TooManyValues> {
-    let spec = KeySpec { parts: vec![part.clone()] };
+    let spec = KeySpec { parts: vec![part.clone()], ..KeySpec::default() };
     Ok(keys(&spec, source)?.keys.into_iter().map(|found| found.key).collect())
 }
 
@@ -130,21 +132,9 @@ pub fn values<'a>(part: &'a KeyPart, source: &Source<'a>) -> Result<PartValues<'
     if source.head.path.may_be_any() && part.selector.choices().any(Selector::is_of_path) {
         return Err(TooManyValues);
     }
-    let mut values: SmallVec<[Cow<'a, str>; 2]> = SmallVec::new();
-    let mut is_repeated = false;
-    // The client does not choose how many values a verified claim has.
-    let most = if part.selector.is_verified() { MAX_KEYS } else { MAX_VALUES };
-    each_value(part, source, &mut |value| {
-        // One value beyond the bound is enough to deny.
-        if values.contains(&value) {
-            is_repeated = true;
-        } else if values.len() <= most {
-            values.push(value);
-        }
-    });
+    let Found { mut values, is_repeated } = found(part, source)?;
     // A request is charged once for each key, so it must not try one name twice.
-    let is_done_twice = is_repeated && part.selector.needs_body() && source.fields.is_multicall();
-    if values.len() > most || is_done_twice {
+    if is_repeated && part.selector.needs_body() && source.fields.is_multicall() {
         return Err(TooManyValues);
     }
     let empty = values.iter().any(|value| value.is_empty());
@@ -153,6 +143,73 @@ pub fn values<'a>(part: &'a KeyPart, source: &Source<'a>) -> Result<PartValues<'
         values.push(Cow::Borrowed(""));
     }
     Ok(PartValues { values, absent })
+}
+
+/// What is found of a part.
+#[derive(Default)]
+struct Found<'a> {
+    values: SmallVec<[Cow<'a, str>; 2]>,
+    /// Whether a value was sent twice, perhaps in another spelling.
+    is_repeated: bool,
+}
+
+fn found<'a>(part: &'a KeyPart, source: &Source<'a>) -> Result<Found<'a>, TooManyValues> {
+    if part.has_readings() {
+        return found_readings(part, source);
+    }
+    let Found { mut values, mut is_repeated } = Found::default();
+    let most = most_values(part);
+    each_value(part, source, &mut |value| {
+        // One value beyond the bound is enough to deny.
+        if values.contains(&value) {
+            is_repeated = true;
+        } else if values.len() <= most {
+            values.push(value);
+        }
+    });
+    if values.len() > most { Err(TooManyValues) } else { Ok(Found { values, is_repeated }) }
+}
+
+/// The readings of all values. Only values that differ in their usual spelling count against the bound.
+fn found_readings<'a>(part: &'a KeyPart, source: &Source<'a>) -> Result<Found<'a>, TooManyValues> {
+    let mut sent: SmallVec<[Cow<'a, str>; 2]> = SmallVec::new();
+    let Found { mut values, mut is_repeated } = Found::default();
+    let most = most_values(part);
+    let mut spelt_otherwise = 0;
+    let mut refused = false;
+    each_as_sent(&part.selector, source, &mut |value| {
+        let usual = part.spelt(value.clone());
+        if sent.contains(&usual) {
+            is_repeated = true;
+            // The same letters may be read otherwise beyond ASCII.
+            if value.is_ascii() {
+                return;
+            }
+            spelt_otherwise += 1;
+        } else {
+            sent.push(usual.clone());
+        }
+        refused |= sent.len() > most || spelt_otherwise > MAX_KEYS || values.len() > MAX_KEYS;
+        if refused {
+            return;
+        }
+        match part.readings(&value, usual) {
+            Ok(readings) => {
+                for reading in readings {
+                    if !values.contains(&reading) {
+                        values.push(reading);
+                    }
+                }
+            }
+            Err(TooManyReadings) => refused = true,
+        }
+    });
+    if refused || values.len() > MAX_KEYS { Err(TooManyValues) } else { Ok(Found { values, is_repeated }) }
+}
+
+/// How many different values a part may have. The client does not choose how many a verified claim has.
+fn most_values(part: &KeyPart) -> usize {
+    if part.selector.is_verified() { MAX_KEYS } else { MAX_VALUES }
 }
 
 /// Whether the request may hold values that were not read: in its body, or beside a token that was verified. `first` says
@@ -165,12 +222,20 @@ fn may_be_missed(part: &KeyPart, source: &Source<'_>) -> bool {
     }
 }
 
-/// Calls `found` with every value of a part, in the spelling in which it is compared, also with repeated values.
+/// Calls `found` with everything that the values of a part are compared as, also with repeated values.
 pub fn each_value<'a>(part: &'a KeyPart, source: &Source<'a>, found: &mut dyn FnMut(Cow<'a, str>)) {
-    each_as_sent(&part.selector, source, &mut |value| found(part.spelt(value)));
+    if !part.has_readings() {
+        return each_as_sent(&part.selector, source, &mut |value| found(part.spelt(value)));
+    }
+    each_as_sent(&part.selector, source, &mut |value| match part.readings(&value, part.spelt(value.clone())) {
+        Ok(readings) => readings.into_iter().for_each(&mut *found),
+        // On no list, and in a key the budget of all such values.
+        Err(TooManyReadings) => found(Cow::Borrowed(OTHER)),
+    });
 }
 
-fn each_as_sent<'a>(selector: &'a Selector, source: &Source<'a>, found: &mut dyn FnMut(Cow<'a, str>)) {
+/// Calls `found` with every value of a selector, as it was sent.
+pub(super) fn each_as_sent<'a>(selector: &'a Selector, source: &Source<'a>, found: &mut dyn FnMut(Cow<'a, str>)) {
     let Source { head, fields, routes, captures, device, identity } = *source;
     match selector {
         Selector::ClientIp(prefix) => found(Cow::Owned(prefix.unwrap_or_default().cut(head.client).to_string())),

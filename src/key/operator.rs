@@ -4,14 +4,18 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 
 use caseless::default_case_fold_str;
+use smallvec::SmallVec;
+use smallvec::smallvec;
 
 use super::Key;
 use super::KeyPart;
 use super::KeySpec;
 use super::Selector;
+use super::extract::MAX_KEYS;
 use super::extract::encode;
 use super::extract::network;
 use super::first;
+use super::spec::Readings;
 use crate::client::ClientIp;
 
 /// Why values make no key.
@@ -24,17 +28,20 @@ pub enum InvalidKeyValues {
     Repeated(String),
     /// The value of `client_ip` is no address.
     NotAnAddress,
+    /// Applications may take a value for more names than are counted.
+    TooManyReadings,
 }
 
-/// The key of these pairs of a selector and a value, in any order, in the spelling in which requests are counted.
+/// The keys of these pairs of a selector and a value, in any order, in the spelling in which requests are counted: one for each
+/// name that an application may take the values for.
 ///
 /// The empty value stands for requests without that part. `keeps_case` says whether a segment that a path captures
 /// under a name is compared with case.
-pub fn key<'v>(
+pub fn keys<'v>(
     spec: &KeySpec,
     values: &[(Cow<'v, str>, Cow<'v, str>)],
     keeps_case: impl Fn(&str) -> bool,
-) -> Result<Key, InvalidKeyValues> {
+) -> Result<SmallVec<[Key; 1]>, InvalidKeyValues> {
     for (position, (name, _)) in values.iter().enumerate() {
         if !spec.parts.iter().any(|part| is_called(&part.selector, name)) {
             return Err(InvalidKeyValues::Unknown(name.clone().into_owned()));
@@ -58,59 +65,72 @@ pub fn key<'v>(
     if let Some((unused, _)) = values.iter().find(|(name, _)| !is_used(name)) {
         return Err(InvalidKeyValues::Repeated(unused.clone().into_owned()));
     }
-    let mut key = Key::default();
+    let mut keys: SmallVec<[Key; 1]> = smallvec![Key::default()];
     for (part, (name, value)) in spec.parts.iter().filter_map(|part| Some((part, value(part)?))) {
-        match &part.selector {
+        let values: SmallVec<[Cow<'_, [u8]>; 1]> = match &part.selector {
             Selector::ClientIp(prefix) => {
-                key.push(&encode(prefix.unwrap_or_default(), client(value)?));
+                smallvec![Cow::Owned(encode(prefix.unwrap_or_default(), client(value)?).to_vec())]
             }
-            Selector::First(choices) => key.push(of_first(choices, name, value, &keeps_case)?.as_bytes()),
-            Selector::Cookie(_)
-            | Selector::Header(_)
-            | Selector::Bearer
-            | Selector::Query(_)
-            | Selector::Capture(_)
-            | Selector::Form(_)
-            | Selector::Json(_)
-            | Selector::Xml(_)
-            | Selector::Param(_)
-            | Selector::BasicUser
-            | Selector::Host
-            | Selector::Method
-            | Selector::Path
-            | Selector::Route
-            | Selector::Device
-            | Selector::User
-            | Selector::Jwt(_)
-            | Selector::Descriptor(_) => key.push(compared(part, value, &keeps_case).as_bytes()),
+            Selector::First(choices) => of_first(choices, name, value, &keeps_case)?.into_iter().map(bytes).collect(),
+            _ => compared(part, value, &keeps_case)?.into_iter().map(bytes).collect(),
+        };
+        let with_values = keys.iter().flat_map(|key| {
+            values.iter().map(move |value| {
+                let mut key = key.clone();
+                key.push(value);
+                key
+            })
+        });
+        keys = with_values.collect();
+        if keys.len() > MAX_KEYS {
+            return Err(InvalidKeyValues::TooManyReadings);
         }
     }
-    Ok(key)
+    Ok(keys)
+}
+
+fn bytes(value: Cow<'_, str>) -> Cow<'_, [u8]> {
+    match value {
+        Cow::Borrowed(value) => Cow::Borrowed(value.as_bytes()),
+        Cow::Owned(value) => Cow::Owned(value.into_bytes()),
+    }
 }
 
 /// A value of the selector of `first` that is called `name`.
-fn of_first(
+fn of_first<'v>(
     choices: &[KeyPart],
     name: &str,
     value: &str,
     keeps_case: &impl Fn(&str) -> bool,
-) -> Result<String, InvalidKeyValues> {
+) -> Result<Readings<'v>, InvalidKeyValues> {
     let choice = choices.iter().find(|choice| is_called(&choice.selector, name)).filter(|_| !value.is_empty());
-    let Some(choice) = choice else { return Ok(String::new()) };
+    let Some(choice) = choice else { return Ok(smallvec![Cow::Borrowed("")]) };
+    let encoded = |value: &str| Cow::Owned(first::encode(&choice.selector, value));
     if let Selector::ClientIp(prefix) = choice.selector {
-        let network = network(prefix.unwrap_or_default(), client(value)?);
-        return Ok(first::encode(&choice.selector, &network.to_string()));
+        return Ok(smallvec![encoded(&network(prefix.unwrap_or_default(), client(value)?).to_string())]);
     }
-    Ok(first::encode(&choice.selector, &compared(choice, value, keeps_case)))
+    Ok(compared(choice, value, keeps_case)?.iter().map(|reading| encoded(reading)).collect())
 }
 
-/// A value in the spelling in which requests are counted.
-fn compared<'v>(part: &KeyPart, value: &'v str, keeps_case: &impl Fn(&str) -> bool) -> Cow<'v, str> {
-    match &part.selector {
-        Selector::Header(_) | Selector::Bearer => part.as_compared(value.trim_ascii()),
-        Selector::Capture(name) if !keeps_case(name) => Cow::Owned(default_case_fold_str(&part.as_compared(value))),
-        _ => part.as_compared(value),
+/// What a value is compared as in requests.
+fn compared<'v>(
+    part: &KeyPart,
+    value: &'v str,
+    keeps_case: &impl Fn(&str) -> bool,
+) -> Result<Readings<'v>, InvalidKeyValues> {
+    let value = match &part.selector {
+        Selector::Header(_) | Selector::Bearer => value.trim_ascii(),
+        _ => value,
+    };
+    let mut readings = part.as_compared(value).map_err(|_| InvalidKeyValues::TooManyReadings)?;
+    if let Selector::Capture(name) = &part.selector
+        && !keeps_case(name)
+    {
+        for reading in &mut readings {
+            *reading = Cow::Owned(default_case_fold_str(reading));
+        }
     }
+    Ok(readings)
 }
 
 fn client(value: &str) -> Result<ClientIp, InvalidKeyValues> {
@@ -141,13 +161,16 @@ mod tests {
 
     fn spec(parts: &[&str]) -> KeySpec {
         let part = |text: &&str| KeyPart { selector: text.parse().unwrap(), spelling: Spelling::Usual };
-        KeySpec { parts: parts.iter().map(part).collect() }
+        KeySpec { parts: parts.iter().map(part).collect(), ..KeySpec::default() }
     }
 
     #[track_caller]
     fn of(spec: &KeySpec, values: &[(&str, &str)]) -> Result<Key, InvalidKeyValues> {
         let values: Vec<_> = values.iter().map(|(name, value)| (Cow::Borrowed(*name), Cow::Borrowed(*value))).collect();
-        key(spec, &values, |_| false)
+        keys(spec, &values, |_| false).map(|mut keys| {
+            assert_eq!(keys.len(), 1);
+            keys.remove(0)
+        })
     }
 
     fn expected(parts: &[&[u8]]) -> Key {
@@ -174,7 +197,7 @@ mod tests {
     #[test]
     fn addresses_are_cut_to_the_net_of_the_key() {
         let wide = KeyPart { selector: Selector::ClientIp(Some(Prefix { v4: 24, v6: 48 })), spelling: Spelling::Usual };
-        let spec = KeySpec { parts: vec![wide] };
+        let spec = KeySpec { parts: vec![wide], ..KeySpec::default() };
         let ip = |address: &str| of(&spec, &[("client_ip", address)]);
         assert_eq!(ip("198.51.100.7"), ip("::ffff:198.51.100.99"));
         assert_ne!(ip("198.51.100.7"), ip("198.51.101.7"));
@@ -186,7 +209,7 @@ mod tests {
     fn of_first_the_operator_names_one() {
         let choices = ["user", "client_ip", "param.name"].map(|text| spec(&[text]).parts.remove(0));
         let first = KeyPart { selector: Selector::First(choices.into()), spelling: Spelling::Usual };
-        let spec = KeySpec { parts: vec![first] };
+        let spec = KeySpec { parts: vec![first], ..KeySpec::default() };
         assert_eq!(of(&spec, &[("user", "00ff")]), Ok(expected(&[b"4:user:00ff"])));
         assert_eq!(of(&spec, &[("client_ip", "192.0.2.1")]), Ok(expected(&[b"9:client_ip:192.0.2.1/32"])));
         assert_eq!(of(&spec, &[("param.name", "ALICE")]), Ok(expected(&[b"10:param.name:alice"])));

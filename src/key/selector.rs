@@ -4,6 +4,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::fold::Fold;
+use super::pattern::NamePattern;
 use crate::client::Prefix;
 use crate::head::FieldName;
 
@@ -15,7 +17,7 @@ pub struct KeyPart {
 }
 
 /// The spelling in which values are compared.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Spelling {
     /// Normalised where people type names, and as sent elsewhere.
     #[default]
@@ -23,6 +25,21 @@ pub enum Spelling {
     /// Normalised like a name, and cut before the `@` of a mail address.
     LocalPart,
     AsSent,
+    /// As names that people and applications write in several ways.
+    Name(Box<NameSpelling>),
+}
+
+/// Which names are one.
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+pub struct NameSpelling {
+    /// Cut before the `@` of a mail address.
+    pub local_part: bool,
+    pub fold: Option<Fold>,
+    /// What the whole name must match. Names that do not match are one.
+    pub pattern: Option<NamePattern>,
+    /// Whether names that are spelt otherwise than their reading have a second value, which all of them share. Where a success
+    /// forgets failures, that of `alice` does not forget those of `a.lice`, who may be somebody else.
+    pub tells_others: bool,
 }
 
 /// Where a value comes from.

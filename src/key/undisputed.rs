@@ -23,14 +23,25 @@ pub fn part_is_undisputed(part: &KeyPart, source: &Source<'_>) -> bool {
     is_read_alike(part, source) && is_whole(part, source)
 }
 
-/// Whether the value is the whole name. Failures of `alice` and of `alice@example.com` are counted together, but a
-/// success of `alice@elsewhere.example` may be that of another user.
+/// Whether the value is a whole name that nobody else has. Failures of `alice` and of `alice@example.com` or `a.lice` may be
+/// counted together, but a success of `a.lice` or `alice@elsewhere.example` may be that of another user.
 fn is_whole(part: &KeyPart, source: &Source<'_>) -> bool {
-    if part.spelling != Spelling::LocalPart {
+    if matches!(part.spelling, Spelling::Usual | Spelling::AsSent) {
         return true;
     }
-    let usual = KeyPart { spelling: Spelling::Usual, ..part.clone() };
-    extract::values(&usual, source) == extract::values(part, source)
+    let mut is_whole = true;
+    extract::each_as_sent(&part.selector, source, &mut |value| is_whole &= part.is_own_name(&value));
+    is_whole
+}
+
+/// Whether every application reads the same name in a request, so that a success is of that name. Who else has a name that
+/// reads so is not asked: what is remembered of it frees nobody of what was counted.
+pub fn names_one(key: &KeySpec, source: &Source<'_>) -> bool {
+    key.parts.iter().all(|part| {
+        let mut is_whole = true;
+        extract::each_as_sent(&part.selector, source, &mut |value| is_whole &= part.is_whole_name(&value));
+        is_whole && is_read_alike(part, source)
+    })
 }
 
 fn is_read_alike(part: &KeyPart, source: &Source<'_>) -> bool {

@@ -112,7 +112,7 @@ mod tests {
 
     fn key(names: &[&str]) -> KeySpec {
         let part = |name: &&str| KeyPart { selector: Selector::Descriptor((*name).into()), spelling: Spelling::Usual };
-        KeySpec { parts: names.iter().map(part).collect() }
+        KeySpec { parts: names.iter().map(part).collect(), ..KeySpec::default() }
     }
 
     fn descriptor(entries: &[(&str, &str)]) -> Descriptor {

@@ -114,8 +114,8 @@ impl<'c> Pass<'c> {
         if !outcome_lacks.is_empty() {
             route.outcome = None;
         }
-        let subject = route.known_clients.as_ref().and_then(|known| self.contents.lacks(&known.of.selector));
-        let known_clients_lack: Vec<_> = subject.into_iter().collect();
+        let subject = route.known_clients.iter().flat_map(|known| &known.of.parts);
+        let known_clients_lack: Vec<_> = subject.filter_map(|part| self.contents.lacks(&part.selector)).collect();
         if !known_clients_lack.is_empty() {
             route.known_clients = None;
         }

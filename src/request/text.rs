@@ -43,7 +43,8 @@ pub fn local_part(text: &str) -> Cow<'_, str> {
     }
 }
 
-fn before_at(name: &str) -> &str {
+/// The part of an address before the first `@`, without quotes; a text that begins with `@` whole.
+pub(crate) fn before_at(name: &str) -> &str {
     let local = name.split('@').next().unwrap_or_default();
     let local = local.trim_matches(|char| is_idle(char) || char == '"');
     if local.is_empty() { name } else { local }
@@ -71,7 +72,7 @@ fn is_idle(char: char) -> bool {
 }
 
 /// The default ignorable code points of Unicode, control characters that are not white space, and U+FFFD.
-fn is_ignored(char: char) -> bool {
+pub(crate) fn is_ignored(char: char) -> bool {
     matches!(
         char,
         '\0'..='\u{8}' | '\u{e}'..='\u{1f}' | '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}'

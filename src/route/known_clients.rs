@@ -4,13 +4,13 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::client::Prefix;
-use crate::key::KeyPart;
+use crate::key::KeySpec;
 
 /// `known_clients`: after a success the client is known for a user name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KnownClients {
-    /// The part of the request with the user name.
-    pub of: KeyPart,
+    /// The user name, and what else tells accounts apart, such as the host.
+    pub of: KeySpec,
     /// How many clients are remembered for each user name, the latest ones.
     pub remember: NonZeroU32,
     /// How long a client is known after its last success.

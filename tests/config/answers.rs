@@ -55,7 +55,7 @@ fn an_outcome_says_what_answers_mean() {
 fn known_clients_have_defaults() {
     let settings = load();
     let known = route(&settings, "login").known_clients.as_ref().expect("known clients");
-    assert_eq!(known.of.selector.to_string(), "param.username");
+    assert_eq!(known.of.parts[0].selector.to_string(), "param.username");
     assert_eq!((known.remember.get(), known.keep), (5, Duration::from_secs(90 * 86_400)));
     assert_eq!((known.by, known.prefix), (KnownBy::Address, Prefix { v4: 28, v6: 64 }));
     let known = route(&settings, "device").known_clients.as_ref().expect("known clients");

@@ -87,10 +87,11 @@ fn every_form_of_a_key_is_read() {
             .key
             .parts
             .iter()
-            .map(|part| match part.spelling {
+            .map(|part| match &part.spelling {
                 Spelling::Usual => part.selector.to_string(),
                 Spelling::LocalPart => format!("{} local part", part.selector),
                 Spelling::AsSent => format!("{} raw", part.selector),
+                Spelling::Name(name) => format!("{} {:?} {:?}", part.selector, name.fold, name.pattern),
             })
             .collect()
     };
@@ -99,6 +100,8 @@ fn every_form_of_a_key_is_read() {
     assert_eq!(selectors("nobody"), Vec::<String>::new());
     assert_eq!(selectors("raw"), ["param.username raw"]);
     assert_eq!(selectors("local"), ["xml.methodCall.params.param.0.value local part"]);
+    assert_eq!(selectors("letters"), ["param.username Some(Letters) None"]);
+    assert_eq!(selectors("email"), [r#"query.mail Some(Email) Some(NamePattern("[^@]+@example\\.com"))"#]);
     assert_eq!(selectors("first"), ["first(header.x-api-key, param.user, client_ip)", "host"]);
     let net = |name: &str| match limit(&settings, name).key.parts[0].selector {
         Selector::ClientIp(net) => net,

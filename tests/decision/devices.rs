@@ -8,6 +8,7 @@ use portcullis::client::Prefix;
 use portcullis::client::device::DeviceOwner;
 use portcullis::client::device::issue;
 use portcullis::key::KeyPart;
+use portcullis::key::KeySpec;
 use portcullis::key::Spelling;
 use portcullis::limit::Limit;
 use portcullis::outcome::OutcomeRule;
@@ -29,7 +30,10 @@ fn login(limits: Vec<Limit>) -> World {
     let route = world.route("POST /login", limits);
     route.outcome = Some(Arc::new(OutcomeRule::new(None, None, None)));
     route.known_clients = Some(KnownClients {
-        of: KeyPart { selector: "param.username".parse().unwrap(), spelling: Spelling::Usual },
+        of: KeySpec {
+            parts: vec![KeyPart { selector: "param.username".parse().unwrap(), spelling: Spelling::Usual }],
+            ..KeySpec::default()
+        },
         remember: 5.try_into().unwrap(),
         keep: MONTH,
         by: KnownBy::Cookie,

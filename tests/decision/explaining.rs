@@ -8,6 +8,7 @@ use portcullis::client::Prefix;
 use portcullis::decision::explain::AccessExplanation;
 use portcullis::glob::Glob;
 use portcullis::key::KeyPart;
+use portcullis::key::KeySpec;
 use portcullis::key::Spelling;
 use portcullis::limit::Action;
 use portcullis::limit::Count;
@@ -175,7 +176,7 @@ fn answers_and_what_they_bring_are_told() {
     let route = world.route("POST /login", vec![guessing, failures]);
     route.outcome = Some(Arc::new(OutcomeRule::new(None, Some(failure), None)));
     route.known_clients = Some(KnownClients {
-        of: part("param.username"),
+        of: KeySpec { parts: vec![part("param.username")], ..KeySpec::default() },
         remember: NonZeroU32::MIN,
         keep: Duration::from_secs(86_400),
         by: KnownBy::Cookie,

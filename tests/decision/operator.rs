@@ -42,7 +42,7 @@ fn example() -> World {
 fn the_key_is_that_of_the_request() {
     let world = example();
     let told = world.decide(&ask("GET /?user=alice").from("198.51.100.7"));
-    let key = |name, values: &[_]| by_hand(&world, name, values, 0).expect("clear").key;
+    let key = |name, values: &[_]| by_hand(&world, name, values, 0).expect("clear").keys[0].key;
     assert_eq!(
         told.charged,
         [

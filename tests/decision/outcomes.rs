@@ -6,6 +6,7 @@ use std::time::Duration;
 use portcullis::client::Prefix;
 use portcullis::decision::Settlement;
 use portcullis::key::KeyPart;
+use portcullis::key::KeySpec;
 use portcullis::key::Spelling;
 use portcullis::limit::Count;
 use portcullis::limit::Limit;
@@ -32,7 +33,10 @@ fn login_by(name: &str, limits: Vec<Limit>) -> World {
     let route = world.route("/login", limits);
     route.outcome = Some(Arc::new(OutcomeRule::new(None, None, None)));
     route.known_clients = Some(KnownClients {
-        of: KeyPart { selector: name.parse().unwrap(), spelling: Spelling::Usual },
+        of: KeySpec {
+            parts: vec![KeyPart { selector: name.parse().unwrap(), spelling: Spelling::Usual }],
+            ..KeySpec::default()
+        },
         remember: 5.try_into().unwrap(),
         keep: Duration::from_secs(86_400),
         by: KnownBy::Address,

@@ -139,7 +139,7 @@ pub(crate) fn limit(name: &str, key: &str, rate: &str) -> Limit {
     let part = |text: &str| KeyPart { selector: text.parse().unwrap(), spelling: Spelling::Usual };
     Limit {
         name: name.into(),
-        key: KeySpec { parts: key.split_whitespace().map(part).collect() },
+        key: KeySpec { parts: key.split_whitespace().map(part).collect(), ..KeySpec::default() },
         missing: portcullis::limit::Missing::Count,
         rule: Rule::Rates {
             algorithm: portcullis::limit::Algorithm::SlidingWindowLog,
@@ -220,7 +220,7 @@ impl World {
 
     pub(crate) fn list_of(&mut self, selector: &str, name: &str, values: &[&str]) -> ListId {
         let part = KeyPart { selector: selector.parse().unwrap(), spelling: Spelling::Usual };
-        let members = Members::Values(values.iter().map(|value| part.as_compared(value)).collect());
+        let members = Members::Values(values.iter().flat_map(|value| part.as_compared(value).unwrap()).collect());
         self.any_list(PolicyList { list: List { name: name.into(), members }, of: Some(part) })
     }
 

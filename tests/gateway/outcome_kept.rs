@@ -106,6 +106,49 @@ fn whoever_is_known_for_one_of_two_users_is_a_stranger_to_both_together() {
     assert_eq!(origin.count(), 5);
 }
 
+#[test]
+fn a_success_under_another_spelling_clears_no_failures_of_a_name() {
+    // To this application `mal.lory` and `mallory` are two people.
+    for (victim, own) in [("mallory", "mal.lory"), ("mal.lory", "mallory"), ("m-allory", "mal.lory")] {
+        let origin = application(true);
+        let gateway =
+            guarded(&origin, &["name: user, key: {param.username: {fold: letters}}, rate: 3/hour, reset_on: success"]);
+        let mut statuses = Vec::new();
+        for _ in 0..4 {
+            statuses.push(guess(&gateway, victim));
+            attempt(&gateway, own, &format!("of-{own}")).status();
+        }
+        assert_eq!(statuses, [401, 401, 401, 429], "{victim} {own}");
+    }
+}
+
+#[test]
+fn a_success_clears_the_failures_of_every_spelling_where_the_name_is_its_own() {
+    let origin = application(true);
+    let gateway =
+        guarded(&origin, &["name: user, key: {param.username: {fold: letters}}, rate: 3/hour, reset_on: success"]);
+    assert_eq!([guess(&gateway, "MALLORY"), guess(&gateway, "mallory"), own(&gateway)], [401, 401, 302]);
+    assert_eq!([guess(&gateway, "mallory"), guess(&gateway, "Mallory"), own(&gateway)], [401, 401, 302]);
+    assert_eq!([guess(&gateway, "%3Cb%3Emallory"), guess(&gateway, "mal-lory")], [401, 401]);
+    assert_eq!([guess(&gateway, "mallory"), guess(&gateway, "mallory")], [401, 429]);
+}
+
+#[test]
+fn a_known_client_is_known_for_a_name_on_its_host_alone() {
+    let origin = application(true);
+    let gateway = Gateway::start(format!(
+        "upstream: {}\nroutes:\n  - name: login\n    match: POST /login\n    outcome: {{success: {{status: 302}}}}\n    \
+         known_clients: {{of: [host, {{param.username: {{fold: letters}}}}]}}\n    limits:\n      \
+         - {{name: all, key: [], rate: 2/hour, unless: [known_client]}}\n",
+        origin.url(),
+    ));
+    let on = |host: &str, name: &str| attempt(&gateway, name, "guess").host(host).status();
+    assert_eq!(attempt(&gateway, "mal-lory", "of-mal-lory").host("a.example").status(), 302);
+    assert_eq!([on("a.example", "mal-lory"), on("a.example", "Mallory"), on("a.example", "mal-lory")], [401; 3]);
+    assert_eq!([on("b.example", "mal-lory"), on("b.example", "mal-lory")], [401, 429]);
+    assert_eq!([on("a.example", "%3Cb%3Emallory"), on("a.example", "mallory")], [429, 401]);
+}
+
 /// A client with a session is redirected if its request has no user name, as by blogs and wikis.
 fn application_with_sessions() -> Origin {
     Origin::answering(|received| {

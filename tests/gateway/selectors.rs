@@ -152,6 +152,28 @@ fn of_first_the_one_that_is_there_counts() {
 }
 
 #[test]
+fn names_of_the_same_letters_share_a_budget_where_they_are_folded() {
+    let key = "{param.user: {fold: letters}}";
+    for spelling in
+        ["%C3%80lic%C3%A9", "al%C4%B1ce", "a.lice", "!alice", "al+ice", "%3Cb1%3Ealice", "ali%26x1;ce", "ali%2501ce"]
+    {
+        let origin = Origin::start();
+        let gateway = once_for_each(&origin, key);
+        assert_eq!(gateway.post("/").form(&format!("user={spelling}")).status(), 200, "{spelling}");
+        assert_eq!(gateway.post("/").form("user=alice").status(), 429, "{spelling}");
+    }
+    check(key, |g| g.post("/").form("user=alice"), |g| g.post("/").form("user=bob"), Apart);
+    check(key, |g| g.post("/").form("user=!!"), |g| g.post("/").form("user=??"), Apart);
+    let key = "{param.user: {fold: email}}";
+    check(key, |g| g.post("/").form("user=a.b%2Bc@gmail.com"), |g| g.post("/").form("user=ab@googlemail.com"), Shared);
+    check(key, |g| g.post("/").form("user=a.b@example.com"), |g| g.post("/").form("user=ab@example.com"), Apart);
+    let key = "{param.user: {pattern: '[a-z]+'}}";
+    check(key, |g| g.post("/").form("user=a1"), |g| g.post("/").form("user=b2"), Shared);
+    check(key, |g| g.post("/").form("user=a"), |g| g.post("/").form("user=b"), Apart);
+    check(key, |g| g.post("/").form("user=a1"), |g| g.post("/").form("x=y"), Apart);
+}
+
+#[test]
 fn a_list_of_selectors_is_one_key_of_several_parts() {
     let key = "[client_ip, query.q]";
     check(key, |g| g.get("/?q=a"), |g| g.get("/?q=a"), Shared);

@@ -25,6 +25,7 @@ use super::parse::network_of;
 use crate::admin::AdminState;
 use crate::admin::json_body;
 use crate::admin::problem::Problem;
+use crate::decision::operator::QueriedKey;
 use crate::store::bans::BanSubject;
 use crate::units::Span;
 
@@ -75,30 +76,38 @@ pub(super) async fn create(
     let request: BanRequest = json_body::read(request, EXPECTED).await?;
     let span = request.span()?;
     request.check_reason()?;
-    let subject = match (&request.address, &request.limit) {
-        (Some(address), None) if request.key.is_none() => BanSubject::Address(request.network(address)?),
-        (None, Some(limit)) => banned_key(&state, limit, request.key.as_ref())?,
+    let subjects = match (&request.address, &request.limit) {
+        (Some(address), None) if request.key.is_none() => vec![BanSubject::Address(request.network(address)?)],
+        (None, Some(limit)) => banned_keys(&state, limit, request.key.as_ref())?,
         _ => return Err(Problem::bad_request(EXPECTED)),
     };
-    let ban = state.store.ban_by_operator(subject, span, &request.reason).await;
-    let ban = ban.map_err(|full| Problem::new(StatusCode::INSUFFICIENT_STORAGE, full.to_string()))?;
-    info!(ban = %ban.id, until = %ban.until, "an operator banned {}", log_name(&ban));
+    let mut first = None;
+    for subject in subjects {
+        let ban = state.store.ban_by_operator(subject, span, &request.reason).await;
+        let ban = ban.map_err(|full| Problem::new(StatusCode::INSUFFICIENT_STORAGE, full.to_string()))?;
+        info!(ban = %ban.id, until = %ban.until, "an operator banned {}", log_name(&ban));
+        first.get_or_insert(ban);
+    }
+    let ban = first.ok_or_else(|| Problem::bad_request(EXPECTED))?;
     let location = format!("/api/v1/bans/{}", ban.id);
     Ok((StatusCode::CREATED, [(LOCATION, location)], Json(BanResponse::of(&ban, &state.store))))
 }
 
-fn banned_key(
+/// The key of these values. Several where applications may take them for several names.
+fn banned_keys(
     state: &AdminState,
     limit: &str,
     values: Option<&BTreeMap<String, String>>,
-) -> Result<BanSubject, Problem> {
+) -> Result<Vec<BanSubject>, Problem> {
     let values: Vec<_> =
         values.into_iter().flatten().map(|(name, value)| (Cow::Borrowed(&**name), Cow::Borrowed(&**value))).collect();
     let query = limit_key(state, limit, &values)?;
     if query.shadow {
         return Err(Problem::bad_request("this limit is a shadow: it denies no request, so it bans no key"));
     }
-    Ok(BanSubject::Key { key: query.key, limit: query.limit, named: query.named, client: None })
+    let limit = query.limit;
+    let subject = |QueriedKey { key, named }| BanSubject::Key { key, limit: Arc::clone(&limit), named, client: None };
+    Ok(query.keys.into_iter().map(subject).collect())
 }
 
 impl BanRequest {

@@ -31,9 +31,10 @@ pub(in crate::admin) struct KeyBanResponse {
 pub(in crate::admin) fn ban_of(state: &AdminState, query: &LimitQuery) -> Option<KeyBanResponse> {
     let bans = state.store.bans();
     // A shadow limit is never applied.
-    let of_key = bans.find(BanId::of_key(query.key)).filter(|_| !query.shadow);
+    let of_keys = query.keys.iter().filter_map(|queried| bans.find(BanId::of_key(queried.key)));
+    let of_keys = of_keys.filter(|_| !query.shadow);
     let of_address = query.client.and_then(|client| bans.find(bans.of_address(client)?.0));
-    let longest = of_key.into_iter().chain(of_address).max_by_key(|ban| ban.until)?;
+    let longest = of_keys.chain(of_address).max_by_key(|ban| ban.until)?;
     Some(KeyBanResponse::of(&longest, bans.now()))
 }
 

@@ -76,7 +76,9 @@ pub(super) async fn remove_matching(
     let ids = match &query {
         LiftQuery::All => state.store.bans().list().iter().map(|ban| ban.id).collect(),
         LiftQuery::Address(network) => bans_of_network(&state, *network),
-        LiftQuery::Key(limit, values) => [BanId::of_key(limit_key(&state, limit, values)?.key)].into(),
+        LiftQuery::Key(limit, values) => {
+            limit_key(&state, limit, values)?.keys.iter().map(|queried| BanId::of_key(queried.key)).collect()
+        }
     };
     let lifted = lift(&state, &ids.into_iter().collect::<Vec<_>>()).await?;
     let wider = match &query {
@@ -125,14 +127,15 @@ fn bans_of_network(state: &AdminState, network: IpNet) -> BTreeSet<BanId> {
     let address = [(Cow::Borrowed("client_ip"), Cow::Owned(network.network().to_string()))];
     let queries = by_address
         .filter_map(|limit| LimitQuery::new(&policy, &limit.name, &address, None, &state.store.hashers()).ok())
-        .filter(|query| query.named.address().is_some_and(matches));
+        .flat_map(|query| query.keys)
+        .filter(|queried| queried.named.address().is_some_and(matches));
     // Limits that a reload removed may still have bans.
     let all = state.store.bans().list();
     let listed = all.iter().filter(|ban| match &ban.subject {
         BanSubject::Address(of) => *of == network,
         BanSubject::Key { named, .. } => named.address().is_some_and(matches),
     });
-    queries.map(|query| BanId::of_key(query.key)).chain(listed.map(|ban| ban.id)).collect()
+    queries.map(|queried| BanId::of_key(queried.key)).chain(listed.map(|ban| ban.id)).collect()
 }
 
 /// The ban of a network that contains this one.

@@ -82,7 +82,8 @@ pub(super) async fn hit(
     }
     let verdicts = state.store.decide(&query.batch()).await.map_err(unavailable)?;
     if query.is_in_flight() && verdicts.iter().all(Verdict::passes) {
-        state.store.settle(&[Settlement::Release(query.key)]).await.map_err(unavailable)?;
+        let slots: Vec<_> = query.keys.iter().map(|queried| Settlement::Release(queried.key)).collect();
+        state.store.settle(&slots).await.map_err(unavailable)?;
     }
     KeyStateResponse::of(query, ban, &verdicts)
 }
@@ -108,7 +109,8 @@ pub(super) async fn reset(
     RawQuery(query): RawQuery,
 ) -> Result<StatusCode, Problem> {
     let query = key_query(&state, name, query.as_deref(), CostParameter::NotAllowed)?;
-    let reset = state.store.reset(&[query.key]).await;
+    let keys: Vec<_> = query.keys.iter().map(|queried| queried.key).collect();
+    let reset = state.store.reset(&keys).await;
     reset.map_err(|_| Problem::new(StatusCode::SERVICE_UNAVAILABLE, NOT_RESET))?;
     info!(limit = &*query.limit, "an operator reset the limit {} for one key", query.limit);
     Ok(StatusCode::NO_CONTENT)

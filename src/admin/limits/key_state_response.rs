@@ -1,5 +1,6 @@
 //! The state of one key as the API shows it.
 
+use std::cmp::Reverse;
 use std::num::NonZeroU32;
 
 use axum::Json;
@@ -57,22 +58,30 @@ impl KeyStateResponse {
         ban: Option<KeyBanResponse>,
         verdicts: &[Verdict],
     ) -> Result<Json<Self>, Problem> {
-        let [verdict] = verdicts else {
+        if verdicts.is_empty() {
             return Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the store gave no answer"));
-        };
+        }
         let rates = query.rule.rates().map_or(&[][..], Rates::as_slice);
-        let rates = rates.iter().zip(&verdict.standings).map(|(rate, standing)| RateStateResponse {
-            limit: rate.count,
-            window: rate.per.as_secs(),
-            remaining: standing.remaining,
-            reset: whole_seconds(standing.reset),
+        // A value that may be several names stands where the first of them refuses it.
+        let rates = rates.iter().enumerate().filter_map(|(place, rate)| {
+            let standings = verdicts.iter().filter_map(|verdict| verdict.standings.get(place));
+            let least = standings.min_by_key(|standing| (standing.remaining, Reverse(standing.reset)))?;
+            Some(RateStateResponse {
+                limit: rate.count,
+                window: rate.per.as_secs(),
+                remaining: least.remaining,
+                reset: whole_seconds(least.reset),
+            })
         });
         Ok(Json(Self {
             rates: rates.collect(),
-            allowed: ban.is_none() && verdict.passes(),
+            allowed: ban.is_none() && verdicts.iter().all(Verdict::passes),
             retry_after: match &ban {
                 Some(ban) => ban.left,
-                None => verdict.retry_after.map_or(0, |wait| whole_seconds(wait).max(1)),
+                None => {
+                    let longest = verdicts.iter().filter_map(|verdict| verdict.retry_after).max();
+                    longest.map_or(0, |wait| whole_seconds(wait).max(1))
+                }
             },
             ban,
             shadow: query.shadow,

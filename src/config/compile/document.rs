@@ -68,6 +68,7 @@ impl Compiler {
             limits: &mut limits,
         };
         let routes = self.routes(document, context);
+        limits.mark_names(&routes);
         self.warn(document, &routes);
         let (lists, followed) = lists.compiled();
         let policy = Policy {

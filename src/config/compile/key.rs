@@ -8,9 +8,12 @@ use crate::config::raw::Text;
 use crate::config::raw::forms::ListOf;
 use crate::config::raw::limit::KeyOptions;
 use crate::config::source::SourceRange;
+use crate::key::Fold;
 use crate::key::InvalidSelector;
 use crate::key::KeyPart;
 use crate::key::KeySpec;
+use crate::key::NamePattern;
+use crate::key::NameSpelling;
 use crate::key::Selector;
 use crate::key::SelectorSubject;
 use crate::key::Spelling;
@@ -30,7 +33,14 @@ impl Compiler {
             }
             parts.push(part);
         }
-        (parts.len() == key.items.len()).then_some(KeySpec { parts })
+        if limit.reset_on.get().is_some() {
+            for part in &mut parts {
+                if let Spelling::Name(name) = &mut part.spelling {
+                    name.tells_others = true;
+                }
+            }
+        }
+        (parts.len() == key.items.len()).then_some(KeySpec { parts, names: Vec::new() })
     }
 
     /// A selector of a limit.
@@ -89,21 +99,47 @@ impl Compiler {
             let message = format!("`raw` has no effect on `{selector}`, whose values are not normalised like names");
             self.misplaced(options.raw.key(), &message);
         }
-        if selector.subject() != SelectorSubject::Account {
+        if selector.subject() != SelectorSubject::Account || selector == Selector::User {
             let message = format!("`{selector}` is not a user name, so it has no local part");
             self.misplaced(options.normalise.key(), &message);
+            let message = format!("`{selector}` is not a user name");
+            self.misplaced(options.fold.key(), &message);
+            self.misplaced(options.pattern.key(), &message);
         }
         let as_sent = options.raw.get().is_some_and(|raw| raw.value);
-        if as_sent && let Some(key) = options.normalise.key() {
-            let help = "remove one of the two";
-            self.mistakes.report(key, "`normalise` and `raw: true` exclude each other", help);
+        let others =
+            [("normalise", options.normalise.key()), ("fold", options.fold.key()), ("pattern", options.pattern.key())];
+        for (name, key) in others {
+            if let Some(key) = key.filter(|_| as_sent) {
+                let help = "remove one of the two";
+                self.mistakes.report(key, format!("`{name}` and `raw: true` exclude each other"), help);
+            }
         }
-        let spelling = match options.normalise.get().map(|word| word.value) {
-            Some(raw::limit::Normalise::LocalPart) => Spelling::LocalPart,
-            None if as_sent => Spelling::AsSent,
-            None => Spelling::Usual,
+        let local_part = options.normalise.get().is_some();
+        let fold = options.fold.get().map(|fold| match fold.value {
+            raw::limit::Fold::Letters => Fold::Letters,
+            raw::limit::Fold::Email => Fold::Email,
+        });
+        let pattern = options.pattern.get().and_then(|pattern| self.pattern(pattern));
+        let spelling = match (fold, pattern) {
+            (None, None) if local_part => Spelling::LocalPart,
+            (None, None) if as_sent => Spelling::AsSent,
+            (None, None) => Spelling::Usual,
+            (fold, pattern) => {
+                Spelling::Name(Box::new(NameSpelling { local_part, fold, pattern, tells_others: false }))
+            }
         };
         Some(KeyPart { selector: self.filled(selector, Some(options)), spelling })
+    }
+
+    /// A pattern that names must match.
+    fn pattern(&mut self, text: &Text) -> Option<NamePattern> {
+        let pattern = self.parsed(text, NamePattern::new(&text.value))?;
+        if !pattern.can_match() {
+            let message = format!("no name matches the pattern `{}`, so all of them share one key", text.value);
+            self.mistakes.warn(text.at, message, "a pattern is for the whole name: `^` and `$` are not needed");
+        }
+        Some(pattern)
     }
 
     /// The selectors of `first`, of which none but the last is in every request.

@@ -13,6 +13,9 @@ use super::lists::Lists;
 use crate::config::raw;
 use crate::config::raw::Document;
 use crate::config::source::SourceRange;
+use crate::key::KeyPart;
+use crate::key::Selector;
+use crate::key::SelectorSubject;
 use crate::limit::Count;
 use crate::limit::Detail;
 use crate::limit::Limit;
@@ -20,6 +23,7 @@ use crate::limit::LimitId;
 use crate::limit::Missing;
 use crate::limit::Rule;
 use crate::outcome::Outcome;
+use crate::route::Route;
 
 /// The limits of a configuration by name.
 #[derive(Debug, Default)]
@@ -40,6 +44,21 @@ impl Limits {
         let on_routes = routes.iter().filter_map(|route| route.limits.get()).flat_map(|limits| &limits.items);
         let names = everywhere.iter().chain(on_routes).filter_map(|limit| limit.name.get());
         Self { chosen: names.map(|name| name.value.clone()).collect(), ..Self::default() }
+    }
+
+    /// Says which parts of keys are user names, whatever their fields are called: those that `known_clients` names, and those of
+    /// limits with an outcome.
+    pub(super) fn mark_names(&mut self, routes: &[Route]) {
+        let known = routes.iter().filter_map(|route| route.known_clients.as_ref());
+        let named: HashSet<&Selector> = known.flat_map(|known| &known.of.parts).map(|part| &part.selector).collect();
+        for limit in &mut self.definitions {
+            let has_outcome = limit.count.outcome().is_some() || limit.reset_on.is_some();
+            let is_name = |part: &KeyPart| {
+                part.selector.subject() == SelectorSubject::Account && (has_outcome || named.contains(&part.selector))
+            };
+            let places = limit.key.parts.iter().enumerate().filter(|(_, part)| is_name(part));
+            limit.key.names = places.map(|(place, _)| place).collect();
+        }
     }
 
     pub(super) fn compiled(self) -> Vec<Limit> {

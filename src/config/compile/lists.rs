@@ -289,7 +289,8 @@ impl Compiler {
             return crate::list::ValueSet::default();
         };
         self.warn_of_example_values(name.at, lines::entries(&content).map(|entry| entry.text));
-        lines::entries(&content).map(|entry| Cow::into_owned(part.as_compared(entry.text))).collect()
+        let readings = |text| part.as_compared(text).unwrap_or_default();
+        lines::entries(&content).flat_map(|entry| readings(entry.text)).map(Cow::into_owned).collect()
     }
 }
 

@@ -14,6 +14,8 @@ use crate::config::raw::Text;
 use crate::config::raw::forms::OneOrList;
 use crate::config::raw::outcome::JsonValues;
 use crate::glob::Glob;
+use crate::key::KeyPart;
+use crate::key::KeySpec;
 use crate::key::SelectorSubject;
 use crate::outcome::BodyPattern;
 use crate::outcome::Matchers;
@@ -134,12 +136,7 @@ impl Compiler {
                 format!("write at most {LONGEST_KEEP}: browsers keep no cookie longer"),
             );
         }
-        let of = raw.of.get().and_then(|part| Some((self.captured_part(part, captures)?, part.selector.at)));
-        let (of, at) = of?;
-        if of.selector.subject() == SelectorSubject::Client {
-            let message = format!("`{}` is the client itself, not the name it logs in with", of.selector);
-            self.mistakes.report(at, message, "name the field of the user name, such as `param.username`");
-        }
+        let of = self.names(&raw.of, captures)?;
         Some(KnownClients {
             of,
             remember,
@@ -150,6 +147,45 @@ impl Compiler {
             },
             prefix: self.prefix,
         })
+    }
+}
+
+impl Compiler {
+    /// The selectors of a user name, and of what else tells accounts apart.
+    pub(super) fn names(
+        &mut self,
+        of: &Field<OneOrList<raw::limit::KeyPart>>,
+        captures: Captures<'_>,
+    ) -> Option<KeySpec> {
+        let of = of.get()?;
+        let mut parts: Vec<KeyPart> = Vec::with_capacity(of.items.len());
+        for raw in &of.items {
+            let Some(part) = self.captured_part(raw, captures) else { continue };
+            if part.selector.subject() == SelectorSubject::Client {
+                let message = format!("`{}` is the client itself, not the name it logs in with", part.selector);
+                let help = "name the field of the user name, such as `param.username`";
+                self.mistakes.report(raw.selector.at, message, help);
+            }
+            if parts.iter().any(|earlier| earlier.selector == part.selector) {
+                let message = format!("this list has `{}` twice", part.selector);
+                self.mistakes.report(raw.selector.at, message, "remove one of the two");
+            }
+            parts.push(part);
+        }
+        let is_complete = parts.len() == of.items.len();
+        let is_name = |part: &KeyPart| part.selector.subject() != SelectorSubject::Request;
+        if is_complete && !of.items.is_empty() && of.items.len() != 1 && !parts.iter().any(is_name) {
+            let help = "add the field of the user name: `of: [host, param.username]`";
+            self.mistakes.report(of.at, "this list has no user name", help);
+        }
+        if of.items.is_empty() {
+            self.mistakes.report(
+                of.at,
+                "this list is empty",
+                "write the selector of the user name: `of: param.username`",
+            );
+        }
+        is_complete.then_some(KeySpec { parts, names: Vec::new() })
     }
 }
 

@@ -8,6 +8,7 @@ use crate::config::mistakes::Mistakes;
 use crate::config::source::SourceRange;
 use crate::config::yaml::Content;
 use crate::config::yaml::Node;
+use crate::key::Selector;
 use crate::request::CanonicalPath;
 
 /// A parsed `--limit` flag.
@@ -75,11 +76,8 @@ pub(super) fn parse_limit(number: usize, text: &str, mistakes: &mut Mistakes) ->
     } else {
         scope_at.length = path_at.column + path_at.length - scope_at.column;
     }
-    let parts = if key == "[]" {
-        Vec::new()
-    } else {
-        key.split(',').map(|part| scalar(key_at, part.trim().to_owned())).collect()
-    };
+    let parts =
+        if key == "[]" { Vec::new() } else { key.split(',').map(|part| key_part(key_at, part.trim())).collect() };
     let node = map(
         whole.at,
         vec![
@@ -90,6 +88,16 @@ pub(super) fn parse_limit(number: usize, text: &str, mistakes: &mut Mistakes) ->
     );
     methods.sort();
     Some(LimitFlag { scope: RequestScope { at: scope_at, methods, path: path.to_owned() }, node })
+}
+
+/// A selector. Names that people log in with are folded, because a flag has no place to say how.
+fn key_part(at: SourceRange, selector: &str) -> Node {
+    let is_name = selector.parse::<Selector>().is_ok_and(|selector| selector.normalises());
+    if is_name {
+        let options = map(at, vec![("fold", scalar(at, "letters".to_owned()))]);
+        return map(at, vec![(selector, options)]);
+    }
+    scalar(at, selector.to_owned())
 }
 
 /// Splits a flag into words, each with its place.

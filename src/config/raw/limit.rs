@@ -189,11 +189,24 @@ section! {
         /// Compare only a part of the value: `local_part` is what stands before the `@`, so that `bob` and
         /// `bob@example.com` are one key.
         normalise: Spanned<Normalise>,
+        /// Which names are one: `letters` compares letters and digits alone, written in ASCII, so that `Àlicé`, `a.lice`
+        /// and `alice` are one key; `email` also takes addresses of one mailbox for one.
+        fold: Spanned<Fold>,
+        /// A regular expression that the whole name must match. Names that do not match share one key.
+        pattern: Text,
     }
 }
 
 /// The key of a list of selectors of which the first that is there counts.
 const FIRST: &str = "first";
+
+words! {
+    /// Which names are one.
+    Fold {
+        "letters" => Letters,
+        "email" => Email,
+    }
+}
 
 words! {
     /// What is compared of a value.

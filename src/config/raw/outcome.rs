@@ -82,8 +82,8 @@ section! {
     /// Clients that have logged in before. Limits with `unless: [known_client]` do not apply to them.
     KnownClients {
         /// The selector of the user name: a client is known for the name under which it logged in. For instance
-        /// `param.username`.
-        of: KeyPart,
+        /// `param.username`, or a list such as `[host, param.username]` where one route is for several sites.
+        of: OneOrList<KeyPart>,
         /// With `by: address`: how many clients are remembered for each name, the latest first. Default: 5.
         remember: Spanned<u64>,
         /// How long a client stays known after its last success. Default: 90d.

@@ -1,6 +1,7 @@
 //! What answers mean, and which clients they make known.
 
 use serde::Serialize;
+use serde::Serializer;
 
 use super::part::KeyPartExplanation;
 use super::part::explain_part;
@@ -26,11 +27,21 @@ pub struct OutcomeExplanation {
 /// Which clients a success makes known.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct KnownClientsExplanation {
-    pub of: KeyPartExplanation,
+    /// The user name, and what else tells accounts apart.
+    #[serde(serialize_with = "one_or_list")]
+    pub of: Vec<KeyPartExplanation>,
     /// `address` or `cookie`.
     pub by: &'static str,
     /// `90d`
     pub r#for: String,
+}
+
+/// One part alone, as `of` is written.
+fn one_or_list<S: Serializer>(parts: &[KeyPartExplanation], serializer: S) -> Result<S::Ok, S::Error> {
+    match parts {
+        [only] => only.serialize(serializer),
+        several => several.serialize(serializer),
+    }
 }
 
 /// How the routes of a request classify its answer.
@@ -63,7 +74,7 @@ impl<'p> AnswerRules<'p> {
 
     pub(super) fn known_clients(&self, source: &Source<'_>) -> Option<KnownClientsExplanation> {
         self.known.map(|known| KnownClientsExplanation {
-            of: explain_part(&known.of, source),
+            of: known.of.parts.iter().map(|part| explain_part(part, source)).collect(),
             by: match known.by {
                 KnownBy::Address => "address",
                 KnownBy::Cookie => "cookie",

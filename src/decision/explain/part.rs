@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::key::KeyPart;
 use crate::key::Source;
+use crate::key::display::in_clear;
 use crate::key::extract;
 
 /// One part of a key, and its values in the request or the descriptor.
@@ -27,7 +28,7 @@ pub enum EmptyValue {
 pub(super) fn explain_part(part: &KeyPart, source: &Source<'_>) -> KeyPartExplanation {
     let mut values: Vec<String> = Vec::new();
     if let Ok(found) = extract::values(part, source) {
-        values.extend(found.values.into_iter().map(std::borrow::Cow::into_owned));
+        values.extend(found.values.iter().map(|value| in_clear(part, value)));
     }
     KeyPartExplanation { selector: part.selector.to_string(), values, empty: EmptyValue::Missing }
 }

@@ -59,8 +59,9 @@ impl fmt::Display for Explanation {
             writeln!(f, "outcome   {outcome}")?;
         }
         if let Some(KnownClientsExplanation { of, by, r#for }) = &self.known_clients {
+            let of: Vec<_> = of.iter().map(ToString::to_string).collect();
             match self.asker {
-                Asker::Client => writeln!(f, "known     for {for} by {by} after a success, as {of}")?,
+                Asker::Client => writeln!(f, "known     for {for} by {by} after a success, as {}", of.join(", "))?,
                 Asker::ForwardAuth => writeln!(f, "known     nobody becomes known here: no success is seen")?,
             }
         }

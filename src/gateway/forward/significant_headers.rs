@@ -28,7 +28,8 @@ impl SignificantHeaders {
         let conditions = routes.iter().flat_map(|route| &route.condition.headers).map(|(name, _)| name);
         let parts = policy.limits.iter().flat_map(|limit| limit.key.parts.iter().chain(&limit.distinct));
         let parts = parts.chain(policy.lists.iter().filter_map(|list| list.of.as_ref()));
-        let parts = parts.chain(routes.iter().filter_map(|route| Some(&route.known_clients.as_ref()?.of)));
+        let parts = parts
+            .chain(routes.iter().filter_map(|route| route.known_clients.as_ref()).flat_map(|known| &known.of.parts));
         let selected = parts.flat_map(|part| part.selector.choices()).filter_map(Selector::header);
         let names = conditions.chain(selected).chain(&forwarding);
         let names = names.map(|name| (name.clone(), dashed(name.as_str()))).collect();

@@ -5,6 +5,9 @@ use crate::head::FieldName;
 use crate::jwt::Claims;
 use crate::jwt::PresentedTokens;
 use crate::jwt::RequestClaims;
+use crate::key::Fold;
+use crate::key::NamePattern;
+use crate::key::NameSpelling;
 use crate::key::Spelling;
 
 /// A request as it is written in these tests: `POST /login?next=1`, then header lines.
@@ -61,7 +64,7 @@ fn keys_of(
     body: &str,
     whole: bool,
 ) -> Result<Vec<(Vec<String>, bool)>, TooManyValues> {
-    let spec = KeySpec { parts: selectors.iter().map(|selector| part(selector)).collect() };
+    let spec = KeySpec { parts: selectors.iter().map(|selector| part(selector)).collect(), ..KeySpec::default() };
     let extracted = with_source(request, body, whole, |source| keys(&spec, source))?;
     let read = |candidate: &ExtractedKey| {
         let mut parts = Vec::new();
@@ -173,8 +176,10 @@ fn a_value_sent_a_hundred_times_is_one_value() {
 #[test]
 fn a_wider_net_is_another_key() {
     let of = |prefix| {
-        let spec =
-            KeySpec { parts: vec![KeyPart { selector: Selector::ClientIp(Some(prefix)), spelling: Spelling::Usual }] };
+        let spec = KeySpec {
+            parts: vec![KeyPart { selector: Selector::ClientIp(Some(prefix)), spelling: Spelling::Usual }],
+            ..KeySpec::default()
+        };
         with_source("GET /", "", true, |source| keys(&spec, source).unwrap())
     };
     let (host, net) = (of(Prefix { v4: 32, v6: 64 }), of(Prefix { v4: 24, v6: 48 }));
@@ -257,4 +262,77 @@ fn what_may_be_hidden_in_a_body_is_not_passed_over() {
     };
     assert_eq!(of(true), ["9:client_ip:2001:db8::/64"]);
     assert_eq!(of(false), ["", "9:client_ip:2001:db8::/64"]);
+}
+
+fn folded(selector: &str, fold: Fold, pattern: Option<&str>) -> KeyPart {
+    let pattern = pattern.map(|text| NamePattern::new(text).unwrap());
+    let name = NameSpelling { fold: Some(fold), pattern, ..NameSpelling::default() };
+    KeyPart { selector: selector.parse().unwrap(), spelling: Spelling::Name(Box::new(name)) }
+}
+
+fn values_of(part: &KeyPart, body: &str) -> Result<Vec<String>, TooManyValues> {
+    with_source(FORM, body, true, |source| {
+        let mut found: Vec<_> = values(part, source)?.values.iter().map(ToString::to_string).collect();
+        found.sort();
+        Ok(found)
+    })
+}
+
+#[test]
+fn a_folded_name_counts_as_each_of_its_readings() {
+    let part = folded("param.user", Fold::Letters, None);
+    assert_eq!(values_of(&part, "user=A.L%C3%8CCE"), Ok(vec!["alice".into()]));
+    assert_eq!(values_of(&part, "user=%3Cb1%3Ealice"), Ok(vec!["alice".into(), "b1alice".into()]));
+    assert_eq!(values_of(&part, "user=alice&user=a.lice&user=b-o-b"), Ok(vec!["alice".into(), "bob".into()]));
+    assert_eq!(values_of(&part, "x=y"), Ok(vec![String::new()]));
+    assert_eq!(values_of(&part, "user=%21%21"), Ok(vec!["!!".into()]));
+    let query = folded("query.user", Fold::Email, None);
+    with_source("GET /?user=A.b%2Bc@GMail.com", "", true, |source| {
+        assert_eq!(values(&query, source).unwrap().values.as_slice(), ["ab@gmail.com"]);
+    });
+}
+
+#[test]
+fn eight_names_are_counted_with_all_their_readings_and_nine_are_too_many() {
+    let part = folded("param.user", Fold::Letters, None);
+    let body =
+        |count: usize| (0..count).map(|at| format!("user=%3Cb%3Eu{at}&user=U{at}")).collect::<Vec<_>>().join("&");
+    assert_eq!(values_of(&part, &body(4)).map(|found| found.len()), Ok(8));
+    assert_eq!(values_of(&part, &body(5)), Err(TooManyValues));
+    let same = ["user=%20alice", "user=alice"].repeat(40).join("&");
+    assert_eq!(values_of(&part, &same), Ok(vec!["alice".into()]));
+    let hostile: Vec<_> = (0..8).map(|at| format!("user=%3Cb%3E%26x{at};%2501{at}a")).collect();
+    let found = values_of(&part, &hostile.join("&"));
+    assert!(found.as_ref().is_err() || found.as_ref().is_ok_and(|found| found.len() <= MAX_KEYS), "{found:?}");
+}
+
+#[test]
+fn names_that_do_not_match_share_one_value_and_count_as_those_they_may_be() {
+    let part = folded("param.user", Fold::Letters, Some("[a-z]{1,8}"));
+    assert_eq!(values_of(&part, "user=Alice"), Ok(vec!["alice".into()]));
+    assert_eq!(values_of(&part, "user=alice1"), Ok(vec![OTHER.into()]));
+    assert_eq!(values_of(&part, "user=%3Cb1%3Ealice"), Ok(vec![OTHER.into(), "alice".into()]));
+    assert_eq!(values_of(&part, "x=y"), Ok(vec![String::new()]), "what is missing is no name");
+    let plain = NameSpelling { pattern: NamePattern::new("[a-z]+").ok(), ..NameSpelling::default() };
+    let plain = KeyPart { selector: Selector::Param("user".into()), spelling: Spelling::Name(Box::new(plain)) };
+    assert_eq!(values_of(&plain, "user=Alice&user=a.b&user=c.d"), Ok(vec![OTHER.into(), "alice".into()]));
+}
+
+#[test]
+fn where_a_success_forgets_failures_other_spellings_share_a_second_value() {
+    let mut part = folded("param.user", Fold::Letters, None);
+    if let Spelling::Name(name) = &mut part.spelling {
+        name.tells_others = true;
+    }
+    assert_eq!(values_of(&part, "user=Alice"), Ok(vec!["alice".into()]));
+    assert_eq!(values_of(&part, "user=a.lice"), Ok(vec!["alice".into(), "alice\0".into()]));
+    let own = |sent| part.is_own_name(sent);
+    assert!(own("Alice") && own(" alice ") && !own("a.lice") && !own("<b>alice") && !own("J\u{f6}rg"));
+    let mut mail = folded("param.user", Fold::Email, None);
+    if let Spelling::Name(name) = &mut mail.spelling {
+        name.tells_others = true;
+    }
+    assert_eq!(values_of(&mail, "user=a.lice@gmail.com"), Ok(vec!["alice@gmail.com".into()]));
+    assert!(mail.is_own_name("a.lice@gmail.com") && mail.is_own_name("a.lice@example.com"));
+    assert!(!mail.is_own_name("alice+x@example.com"));
 }

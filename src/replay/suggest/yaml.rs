@@ -204,7 +204,9 @@ fn failures(text: &mut String, name: &str, clients: &[(IpAddr, ClientFigures)], 
         text,
         "      # Guesses at one account from many addresses. No log holds user names: write the field of your form.",
     );
-    let account = format!("name: {name}-account, key: param.username, missing: skip, rate: 20/hour, count: failures");
+    let account = format!(
+        "name: {name}-account, key: {{param.username: {{fold: letters}}}}, missing: skip, rate: 20/hour, count: failures"
+    );
     put(text, &format!("      - {{{account}}}"));
 }
 

@@ -1,0 +1,162 @@
+//! The letters and digits of a text, in lower-case ASCII.
+
+use any_ascii::any_ascii_char;
+use unicode_normalization::char::canonical_combining_class;
+use unicode_normalization::char::decompose_compatible;
+
+use crate::request::text::is_ignored;
+
+/// How letters are written that have no one spelling in ASCII.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Style {
+    /// `ß` is `ss` and `ö` is `o`: collations of Unicode.
+    Usual,
+    /// `ß` is `s` and `æ` is `a`: collations that compare one letter with one letter.
+    Single,
+    /// `ö` is `oe`: `DokuWiki`, and WordPress in German.
+    German,
+}
+
+/// What stays of a text beside its letters and digits.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Keep {
+    Nothing,
+    /// Punctuation of ASCII.
+    Punctuation,
+}
+
+impl Style {
+    /// The styles that may differ for this text. The first is `Usual`.
+    pub(super) fn of(text: &str) -> &'static [Self] {
+        let (mut single, mut german) = (false, false);
+        for char in text.chars().filter(|char| !char.is_ascii()) {
+            single |= single_letter(char).is_some();
+            german |= german_letters(char).is_some();
+            decompose_compatible(char, |part| german |= part == DIAERESIS);
+        }
+        match (single, german) {
+            (false, false) => &[Self::Usual],
+            (true, false) => &[Self::Usual, Self::Single],
+            (false, true) => &[Self::Usual, Self::German],
+            (true, true) => &[Self::Usual, Self::Single, Self::German],
+        }
+    }
+}
+
+/// The letters and digits of a text, transliterated. A letter that has no transliteration stays as it is.
+pub(super) fn letters(text: &str, style: Style, keep: Keep) -> String {
+    let mut ascii = String::with_capacity(text.len());
+    // The letter to which marks that follow belong.
+    let mut marked = None;
+    for char in text.chars() {
+        let special = match style {
+            Style::Usual => None,
+            Style::Single => single_letter(char),
+            Style::German => german_letters(char),
+        };
+        if let Some(special) = special {
+            ascii.push_str(special);
+            marked = None;
+            continue;
+        }
+        decompose_compatible(char, |part| {
+            if canonical_combining_class(part) != 0 {
+                if style == Style::German && part == DIAERESIS && matches!(marked, Some('a' | 'o' | 'u')) {
+                    ascii.push('e');
+                }
+                marked = None;
+                return;
+            }
+            marked = Some(part.to_ascii_lowercase());
+            push_letter(&mut ascii, part, keep);
+        });
+    }
+    ascii
+}
+
+fn push_letter(ascii: &mut String, char: char, keep: Keep) {
+    if char.is_ascii() {
+        if char.is_ascii_alphanumeric() || keep == Keep::Punctuation && char.is_ascii_punctuation() {
+            ascii.push(char.to_ascii_lowercase());
+        }
+        return;
+    }
+    if !char.is_alphanumeric() || is_ignored(char) {
+        return;
+    }
+    let written = any_ascii_char(char);
+    if written.is_empty() {
+        ascii.extend(char.to_lowercase());
+    }
+    ascii.extend(written.chars().filter(char::is_ascii_alphanumeric).map(|char| char.to_ascii_lowercase()));
+}
+
+/// The one letter that stands for a ligature.
+fn single_letter(char: char) -> Option<&'static str> {
+    Some(match char {
+        'ß' | 'ẞ' => "s",
+        'æ' | 'Æ' => "a",
+        'œ' | 'Œ' => "o",
+        'þ' | 'Þ' => "t",
+        _ => return None,
+    })
+}
+
+/// The letters that stand for one in German and its neighbours, other than those with a diaeresis.
+fn german_letters(char: char) -> Option<&'static str> {
+    Some(match char {
+        'ð' | 'Ð' => "dh",
+        'µ' => "u",
+        _ => return None,
+    })
+}
+
+const DIAERESIS: char = '\u{308}';
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        let styles = Style::of(text);
+        let found: Vec<_> = styles.iter().map(|style| letters(text, *style, Keep::Nothing)).collect();
+        assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn letters_and_digits_are_written_in_ascii() {
+        check("Àlicé", &["alice"]);
+        check("alıce", &["alice"]);
+        check("İlayda", &["ilayda"]);
+        check("a.li-ce_ !\t", &["alice"]);
+        check("ＡＬＩＣＥ１", &["alice1"]);
+        check("𝒶𝓁𝒾𝒸𝑒", &["alice"]);
+        check("łøđħ", &["lodh"]);
+        check("٣३", &["33"]);
+        check("Иван", &["ivan"]);
+        check("e\u{301}\u{327}\u{200b}x", &["ex"]);
+        check("北京", &["beijing"]);
+        check("", &[""]);
+        check("😀!", &[""]);
+    }
+
+    #[test]
+    fn a_letter_of_several_spellings_has_each() {
+        check("Straße", &["strasse", "strase"]);
+        check("Jörg", &["jorg", "joerg"]);
+        check("Jo\u{308}rg", &["jorg", "joerg"]);
+        check("Ærø", &["aero", "aro"]);
+        check("Öæ", &["oae", "oa", "oeae"]);
+        check("ë", &["e", "e"]);
+    }
+
+    #[test]
+    fn a_letter_without_a_transliteration_stays() {
+        let unknown = (0x1_0000..0x3_0000u32).filter_map(char::from_u32);
+        for char in unknown.filter(|char| char.is_alphanumeric()) {
+            let _ = letters(&char.to_string(), Style::Usual, Keep::Nothing);
+        }
+        check("\u{30000}", &["\u{30000}"]);
+    }
+}

@@ -1,0 +1,16 @@
+//! Readings of a name: what applications and databases may take it for.
+//!
+//! - `letters`: the letters and digits of a text, in ASCII.
+//! - `address`: mail addresses that reach one mailbox.
+//! - `markup`: tags, character references and percent-encoded octets, which an application may drop, decode or keep.
+//! - `readings`: all of it together.
+
+mod address;
+mod letters;
+mod markup;
+mod readings;
+
+pub use self::readings::Fold;
+pub use self::readings::TooManyReadings;
+pub use self::readings::is_one_mailbox;
+pub use self::readings::readings;
