@@ -13,6 +13,11 @@ pub enum HostPattern {
 }
 
 impl HostPattern {
+    /// Whether it is one host.
+    pub fn is_exact(&self) -> bool {
+        matches!(self, Self::Exact(_))
+    }
+
     pub fn matches(&self, host: &CanonicalHost<'_>) -> bool {
         let host = host.as_str();
         match self {

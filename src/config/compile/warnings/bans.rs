@@ -17,7 +17,7 @@ impl Compiler {
             self.mistakes.warn(
                 limit.then.key().unwrap_or(limit.at),
                 "failures are never reset and lead to a ban: users who mistype now and then are banned like attackers, and so are users who share an address with one",
-                "add `reset_on: success`, or `unless: [known_client]` with `known_clients` on the route",
+                "add `unless: [known_client]` with `known_clients` on the route, or count by a name too and add `reset_on: success`",
             );
         }
     }

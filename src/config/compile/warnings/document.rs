@@ -17,8 +17,18 @@ impl Compiler {
             self.warn_of_globs(raw);
             self.warn_of_outcome(raw, route);
             self.warn_of_login(raw, document);
+            if let (Some(known), Some(given)) = (&route.known_clients, raw.known_clients.get()) {
+                self.warn_of_hosts(given.of.key().unwrap_or(given.at), "known_clients", &known.of, route);
+            }
         }
-        let everywhere = document.limits.get().into_iter().chain(raw.iter().filter_map(|route| route.limits.get()));
-        everywhere.flat_map(|limits| &limits.items).for_each(|limit| self.warn_of_ban(limit));
+        let everywhere = document.limits.get().into_iter().flat_map(|limits| &limits.items).map(|limit| (limit, None));
+        let own = raw.iter().filter_map(|route| Some((route, route.limits.get()?)));
+        let own = own.flat_map(|(route, limits)| limits.items.iter().map(move |limit| (limit, Some(route))));
+        for (limit, route) in everywhere.chain(own) {
+            self.warn_of_ban(limit);
+            self.warn_of_reset(limit);
+            self.warn_of_invented_key(limit, route);
+            self.warn_of_unseen(limit, document);
+        }
     }
 }

@@ -3,9 +3,11 @@
 //! The warnings of [`examples`] and [`secrets`] are added while a file is read, all others once everything is compiled.
 
 mod bans;
+mod decisions;
 mod document;
 mod examples;
 mod globs;
+mod identities;
 mod logins;
 mod outcomes;
 mod proxies;
