@@ -8,7 +8,7 @@
 //! - [`bans`]: who is banned.
 //! - [`shared_records`]: what the gateways on one Redis know of each other.
 //! - [`unsettled`]: reservations that wait for their outcome.
-//! - [`key_ring`], [`process_hasher`], `random`: signing keys, hashes and randomness.
+//! - [`key_ring`], [`process_hasher`], `random`: signing keys, hashes and randomness; `slab`: a dense table.
 
 pub mod any_store;
 pub mod bans;
@@ -27,6 +27,7 @@ pub mod snapshot;
 pub mod unsettled;
 
 mod random;
+mod slab;
 
 pub use self::any_store::AnyStore;
 pub use self::bans::Bans;

@@ -2,7 +2,7 @@
 //!
 //! - [`store`], [`settings`]: the store and its settings.
 //! - `decide`, `evaluation`, `settle`: how a batch is decided and settled.
-//! - `shard`, `slab`, `seconds`: where keys are kept; `eviction`, `eviction_rank`: which key goes when there is no room.
+//! - `shard`, `seconds`: where keys are kept; `eviction`, `eviction_rank`: which key goes when there is no room.
 //! - `known_clients`: which clients are known.
 //! - `bans`: bans that begin and end here.
 //! - `successor`, `transfer`: a process that takes over gets the counts and is asked from then on.
@@ -22,7 +22,6 @@ mod local_copy;
 mod seconds;
 mod settle;
 mod shard;
-mod slab;
 mod snapshot_data;
 mod successor;
 mod transfer;

@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use super::eviction_rank::EvictionRank;
 use super::seconds::Seconds;
-use super::slab::Slab;
 use crate::clock::Timestamp;
 use crate::decision::Batch;
 use crate::decision::batch::Charged;
@@ -17,6 +16,7 @@ use crate::key::KeyHash;
 use crate::limit::Rule;
 use crate::limit::Standings;
 use crate::limit::State;
+use crate::store::slab::Slab;
 
 /// The keys of one shard, at most `bound` of them, not counting those taken over from another process.
 #[derive(Debug)]

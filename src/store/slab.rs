@@ -5,26 +5,26 @@ use std::ops::IndexMut;
 
 /// Items at places from zero on, without gaps.
 #[derive(Debug)]
-pub(super) struct Slab<T> {
+pub(in crate::store) struct Slab<T> {
     /// Each has room for [`PIECE`] items. All but the last are full, and none is empty.
     pieces: Vec<Vec<T>>,
 }
 
 impl<T> Slab<T> {
-    pub(super) fn new() -> Self {
+    pub(in crate::store) fn new() -> Self {
         Self { pieces: Vec::new() }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::store) fn len(&self) -> usize {
         self.pieces.last().map_or(0, |last| (self.pieces.len() - 1) * PIECE + last.len())
     }
 
-    pub(super) fn get(&self, place: usize) -> Option<&T> {
+    pub(in crate::store) fn get(&self, place: usize) -> Option<&T> {
         self.pieces.get(place / PIECE)?.get(place % PIECE)
     }
 
     /// Appends an item.
-    pub(super) fn push(&mut self, item: T) {
+    pub(in crate::store) fn push(&mut self, item: T) {
         match self.pieces.last_mut() {
             Some(last) if last.len() < PIECE => last.push(item),
             _ => {
@@ -36,7 +36,7 @@ impl<T> Slab<T> {
     }
 
     /// Removes the item at `place`; the last item moves there.
-    pub(super) fn swap_remove(&mut self, place: usize) {
+    pub(in crate::store) fn swap_remove(&mut self, place: usize) {
         let Some(last) = self.pieces.last_mut() else { return };
         let moved = last.pop();
         if last.is_empty() {
