@@ -65,7 +65,8 @@ fn passed(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, rule: &Rule, lim
 
 fn refused(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, rule: &Rule) {
     // The system's clock, which is asked for each request.
-    let store = MemoryStore::new(&Settings { max_keys: 1_000_000, snapshot: None }, Clock::system());
+    let store =
+        MemoryStore::new(&Settings { max_keys: 1_000_000, max_sessions: 1000, snapshot: None }, Clock::system());
     (0..800).for_each(|_| _ = decide(&store, rule, [key(1)]));
     group.bench_function(name, |bench| bench.iter(|| black_box(decide(&store, rule, [key(1)]))));
 }
@@ -117,7 +118,8 @@ fn resident() -> u64 {
 
 fn store(max_keys: usize) -> (ManualClock, MemoryStore) {
     let clock = ManualClock::at(Timestamp::from_micros(1_772_323_200_000_000));
-    let store = MemoryStore::new(&Settings { max_keys, snapshot: None }, Clock::Manual(clock.clone()));
+    let store =
+        MemoryStore::new(&Settings { max_keys, max_sessions: 1000, snapshot: None }, Clock::Manual(clock.clone()));
     (clock, store)
 }
 

@@ -130,6 +130,9 @@ pub(super) fn keys_for_next_start(in_force: &store::Settings, configured: &store
     if in_force.memory.max_keys != configured.memory.max_keys {
         keys.push("store.memory.max_keys");
     }
+    if in_force.memory.max_sessions != configured.memory.max_sessions {
+        keys.push("store.memory.max_sessions");
+    }
     if in_force.memory.snapshot != configured.memory.snapshot {
         keys.push("store.memory.snapshot");
     }
@@ -154,7 +157,7 @@ mod tests {
 
     fn in_memory() -> store::Settings {
         store::Settings {
-            memory: memory::Settings { max_keys: 10, snapshot: None },
+            memory: memory::Settings { max_keys: 10, max_sessions: 1000, snapshot: None },
             redis: None,
             on_failure: OnFailure::Local,
             nodes: NonZeroU32::MIN,
@@ -187,10 +190,17 @@ mod tests {
         let mut other = shared("redis://h:2");
         other.nodes = NonZeroU32::new(4).unwrap();
         other.memory.max_keys = 20;
+        other.memory.max_sessions = 20;
         other.memory.snapshot = Some("state".into());
         assert_eq!(
             keys_for_next_start(&shared("redis://h:1"), &other),
-            ["store.redis.url", "store.memory.max_keys", "store.memory.snapshot", "store.nodes"]
+            [
+                "store.redis.url",
+                "store.memory.max_keys",
+                "store.memory.max_sessions",
+                "store.memory.snapshot",
+                "store.nodes"
+            ]
         );
         // Each limit has its own `on_failure`, which changes with the reload.
         let mut other = in_memory();

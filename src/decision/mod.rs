@@ -23,6 +23,7 @@ pub mod plan;
 pub mod policy;
 pub mod report;
 mod ruling;
+pub mod session;
 pub mod settle;
 mod source;
 
@@ -48,4 +49,7 @@ pub use self::policy::Policy;
 pub use self::report::LimitReport;
 pub use self::report::LimitReports;
 pub use self::report::RateReport;
+pub use self::session::SessionChange;
+pub use self::session::SessionHashes;
+pub use self::session::SignIn;
 pub use self::settle::PendingOutcome;

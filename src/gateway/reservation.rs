@@ -223,8 +223,10 @@ mod tests {
     #[tokio::test]
     async fn a_slot_is_given_back_when_its_request_is_dropped() {
         let clock = Clock::Manual(ManualClock::default());
-        let store =
-            Arc::new(AnyStore::Memory(Arc::new(MemoryStore::new(&Settings { max_keys: 100, snapshot: None }, clock))));
+        let store = Arc::new(AnyStore::Memory(Arc::new(MemoryStore::new(
+            &Settings { max_keys: 100, max_sessions: 1000, snapshot: None },
+            clock,
+        ))));
         assert!(has_room(&store).await);
         let reserved = Reservation::of(&store, smallvec![KEY], None);
         assert!(!has_room(&store).await);

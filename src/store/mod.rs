@@ -5,7 +5,7 @@
 //!   that takes over.
 //! - [`redis`]: counts in Redis; [`failover`]: Redis, and this process during an outage.
 //! - [`denied_until`], [`resets`]: what this process knows of denials and resets in Redis.
-//! - [`bans`]: who is banned.
+//! - [`bans`]: who is banned; [`sessions`]: who is signed in.
 //! - [`shared_records`]: what the gateways on one Redis know of each other.
 //! - [`unsettled`]: reservations that wait for their outcome.
 //! - [`key_ring`], [`process_hasher`], `random`: signing keys, hashes and randomness; `slab`: a dense table.
@@ -21,6 +21,7 @@ pub mod memory;
 pub mod process_hasher;
 pub mod redis;
 pub mod resets;
+pub mod sessions;
 pub mod settings;
 pub mod shared_records;
 pub mod snapshot;
@@ -37,5 +38,6 @@ pub use self::contract::StoreError;
 pub use self::failover::Failover;
 pub use self::key_ring::LiveKeyRing;
 pub use self::memory::MemoryStore;
+pub use self::sessions::Sessions;
 pub use self::settings::Settings;
 pub use self::shared_records::SharedRecords;

@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn a_reset_of_one_gateway_resets_the_key_in_another() {
         let local = Arc::new(MemoryStore::new(
-            &Settings { max_keys: 100, snapshot: None },
+            &Settings { max_keys: 100, max_sessions: 1000, snapshot: None },
             Clock::Manual(ManualClock::default()),
         ));
         let resets = Resets::new(&Arc::new(DeniedUntil::new(100)), &local, local.key_ring());

@@ -147,6 +147,7 @@ pub async fn write_changes(writer: Arc<SnapshotWriter>, store: Arc<MemoryStore>,
     loop {
         let is_last = stop.run_until_cancelled(time::sleep(pace)).await.is_none();
         store.bans().remove_expired();
+        store.remove_expired_sessions();
         pace = PACE;
         let mark = store.change_mark();
         if let Some(path) = writer.path.as_ref().filter(|_| written.as_ref() != Some(&mark)) {

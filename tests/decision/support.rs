@@ -129,7 +129,10 @@ pub(crate) fn world_of(policy: Policy) -> World {
     World {
         policy,
         bans: HashMap::new(),
-        store: MemoryStore::new(&Settings { max_keys: 10_000, snapshot: None }, Clock::Manual(clock.clone())),
+        store: MemoryStore::new(
+            &Settings { max_keys: 10_000, max_sessions: 1000, snapshot: None },
+            Clock::Manual(clock.clone()),
+        ),
         clock,
     }
 }

@@ -51,7 +51,7 @@ struct Gateway {
 impl Gateway {
     async fn start(mode: Mode, urls: &[String]) -> Self {
         let settings = store::Settings {
-            memory: memory::Settings { max_keys: 1000, snapshot: None },
+            memory: memory::Settings { max_keys: 1000, max_sessions: 1000, snapshot: None },
             redis: None,
             on_failure: OnFailure::Deny,
             nodes: NonZeroU32::MIN,

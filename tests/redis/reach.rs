@@ -81,7 +81,8 @@ impl Reach {
         let shared = Arc::new(SharedRedis::new(settings, Time::OfServer, Arc::<Seen>::clone(&seen)));
         let denied = Arc::new(DeniedUntil::new(100));
         let clock = Clock::Manual(ManualClock::default());
-        let local = Arc::new(MemoryStore::new(&memory::Settings { max_keys: 100, snapshot: None }, clock));
+        let local =
+            Arc::new(MemoryStore::new(&memory::Settings { max_keys: 100, max_sessions: 1000, snapshot: None }, clock));
         let stop = CancellationToken::new();
         let resets = Resets::new(&denied, &local, shared.key_ring());
         tokio::spawn(watch(Arc::clone(&shared), resets, stop.clone()));

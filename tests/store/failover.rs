@@ -45,7 +45,7 @@ impl Fixture for OverRedis {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let (server, clock) = (server(), ManualClock::at(midnight()));
         let settings = store::Settings {
-            memory: memory::Settings { max_keys: 10_000, snapshot: None },
+            memory: memory::Settings { max_keys: 10_000, max_sessions: 1000, snapshot: None },
             redis: None,
             on_failure: OnFailure::Deny,
             nodes: NonZeroU32::MIN,

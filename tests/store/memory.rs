@@ -40,7 +40,8 @@ pub(crate) struct Memory {
 impl Memory {
     fn of(max_keys: usize) -> Self {
         let clock = ManualClock::at(midnight());
-        let store = MemoryStore::new(&Settings { max_keys, snapshot: None }, Clock::Manual(clock.clone()));
+        let store =
+            MemoryStore::new(&Settings { max_keys, max_sessions: 1000, snapshot: None }, Clock::Manual(clock.clone()));
         Self { clock, store }
     }
 }

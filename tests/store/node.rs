@@ -55,7 +55,7 @@ impl Node {
 
     pub(crate) async fn start(urls: &[String], mode: Mode, nodes: u32) -> Self {
         let settings = store::Settings {
-            memory: memory::Settings { max_keys: 10_000, snapshot: None },
+            memory: memory::Settings { max_keys: 10_000, max_sessions: 1000, snapshot: None },
             redis: None,
             on_failure: OnFailure::Local,
             nodes: NonZeroU32::new(nodes).expect("above zero"),

@@ -21,7 +21,8 @@ impl Compiler {
         let snapshot =
             document.store.get().and_then(|store| store.memory.get()).and_then(|memory| memory.snapshot.get());
         let snapshot = snapshot.and_then(|text| self.output(text));
-        let memory = store::memory::Settings { max_keys: self.max_keys(document), snapshot };
+        let (max_keys, max_sessions) = (self.max_keys(document), self.max_sessions(document));
+        let memory = store::memory::Settings { max_keys, max_sessions, snapshot };
         let mut settings =
             store::Settings { memory, redis: None, on_failure: OnFailure::Local, nodes: NonZeroU32::MIN };
         let Some(store) = document.store.get() else { return settings };
@@ -53,18 +54,27 @@ impl Compiler {
 
     fn max_keys(&mut self, document: &Document) -> usize {
         let memory = document.store.get().and_then(|store| store.memory.get());
-        match memory.and_then(|memory| memory.max_keys.get()) {
-            None => DEFAULT_MAX_KEYS,
-            Some(Spanned { value, at }) if (1..=LARGEST_MAX_KEYS).contains(value) => self.size(*value, *at),
-            Some(Spanned { value, at }) => {
-                self.mistakes.report(
-                    *at,
-                    format!("`{value}` is not a possible number of keys"),
-                    format!("write a number from 1 to {LARGEST_MAX_KEYS}; a million keys take about 100 MiB"),
-                );
-                DEFAULT_MAX_KEYS
-            }
+        self.capacity(memory.and_then(|memory| memory.max_keys.get()), "keys", "100 MiB").unwrap_or(DEFAULT_MAX_KEYS)
+    }
+
+    fn max_sessions(&mut self, document: &Document) -> usize {
+        let memory = document.store.get().and_then(|store| store.memory.get());
+        let max_sessions = memory.and_then(|memory| memory.max_sessions.get());
+        self.capacity(max_sessions, "sessions", "64 MiB").unwrap_or(DEFAULT_MAX_SESSIONS)
+    }
+
+    /// How many `things` are remembered; a million of them take so much `memory`.
+    fn capacity(&mut self, number: Option<&Spanned<u64>>, things: &str, memory: &str) -> Option<usize> {
+        let Spanned { value, at } = number?;
+        if (1..=LARGEST_CAPACITY).contains(value) {
+            return Some(self.size(*value, *at));
         }
+        self.mistakes.report(
+            *at,
+            format!("`{value}` is not a possible number of {things}"),
+            format!("write a number from 1 to {LARGEST_CAPACITY}; a million {things} take about {memory}"),
+        );
+        None
     }
 
     fn redis(&mut self, raw: &raw::store::Redis) -> redis::Settings {
@@ -215,8 +225,10 @@ const WITHOUT_REDIS: &str =
 
 const DEFAULT_MAX_KEYS: usize = 1_000_000;
 
+const DEFAULT_MAX_SESSIONS: usize = 1_000_000;
+
 /// As many as fit into the memory of a large machine.
-const LARGEST_MAX_KEYS: u64 = 1_000_000_000;
+const LARGEST_CAPACITY: u64 = 1_000_000_000;
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_millis(100);
 

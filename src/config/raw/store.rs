@@ -66,8 +66,11 @@ section! {
         /// How many keys are remembered. When the store is full, keys with no limit reached are removed first.
         /// Default: 1000000.
         max_keys: Spanned<u64>,
-        /// A file in which bans, known clients and the signing keys of device cookies survive a restart. Default:
-        /// none, they end with the process.
+        /// How many sessions of signed-in people are remembered, in this process and in Redis. When they are full, those
+        /// whose last use is the longest ago are forgotten first. Default: 1000000.
+        max_sessions: Spanned<u64>,
+        /// A file in which bans, known clients, sessions and the signing keys of device cookies survive a restart.
+        /// Default: none, they end with the process.
         snapshot: Text,
     }
 }

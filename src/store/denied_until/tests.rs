@@ -260,7 +260,8 @@ fn it_is_bounded_and_what_ends_first_goes_first() {
 #[test]
 fn a_flood_against_an_exhausted_key_asks_once_for_each_opening() {
     let hand = ManualClock::at(at(1_000_000));
-    let truth = MemoryStore::new(&Settings { max_keys: 100, snapshot: None }, Clock::Manual(hand.clone()));
+    let truth =
+        MemoryStore::new(&Settings { max_keys: 100, max_sessions: 1000, snapshot: None }, Clock::Manual(hand.clone()));
     let denied = DeniedUntil::new(1000);
     denied.subscribed();
     let rule = pace("1/second; 20/minute");

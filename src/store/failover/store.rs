@@ -19,6 +19,7 @@ use crate::key::KeyHasher;
 use crate::store::Bans;
 use crate::store::LiveKeyRing;
 use crate::store::Observer;
+use crate::store::Sessions;
 use crate::store::Settings;
 use crate::store::Store;
 use crate::store::StoreError;
@@ -81,6 +82,11 @@ impl Failover {
     /// The bans that this process knows.
     pub fn bans(&self) -> &Arc<Bans> {
         self.local.bans()
+    }
+
+    /// The sessions that this process knows.
+    pub fn sessions(&self) -> &Arc<Sessions> {
+        self.local.sessions()
     }
 
     pub fn hasher(&self) -> KeyHasher {

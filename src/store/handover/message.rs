@@ -10,7 +10,9 @@ use serde::Serialize;
 use crate::clock::Timestamp;
 use crate::decision::Batch;
 use crate::decision::OwnedBatch;
+use crate::decision::SessionChange;
 use crate::decision::Settlement;
+use crate::decision::SignIn;
 use crate::decision::Verdict;
 use crate::decision::batch::Charged;
 use crate::decision::batch::Items;
@@ -51,6 +53,8 @@ pub(in crate::store) enum HandoverRequest {
     IsUnsettled(KeyHash),
     /// The predecessor accepts no more connections.
     Draining,
+    SignIn(SignIn),
+    ChangeSessions(Vec<SessionChange>),
 }
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -68,6 +72,8 @@ pub(in crate::store) enum HandoverReply {
     Unsettled(bool),
     /// New bans of the successor, sent without a request.
     NewBans(Vec<SavedBan>),
+    /// Whether the success is the account's own.
+    SignedIn(bool),
 }
 
 /// The number of a reply that was sent without a request.

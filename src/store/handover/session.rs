@@ -165,6 +165,8 @@ impl Session {
             }
             HandoverRequest::Lift(id) => return HandoverReply::Ban(store.lift_now(id)),
             HandoverRequest::IsUnsettled(key) => return HandoverReply::Unsettled(store.unsettled().any(key)),
+            HandoverRequest::SignIn(sign_in) => return HandoverReply::SignedIn(store.sign_in_now(&sign_in)),
+            HandoverRequest::ChangeSessions(changes) => store.change_sessions_now(&changes),
             HandoverRequest::Draining => {
                 // The receiver may be gone already.
                 self.draining.take().map(|draining| draining.send(()));

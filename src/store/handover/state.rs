@@ -44,11 +44,20 @@ impl Handover {
 
     /// Waits until it is decided which process has the counts. `None`: this one.
     pub(in crate::store) async fn successor(&self) -> Option<Arc<SuccessorClient>> {
+        self.decided_successor().await
+    }
+
+    /// The same for a task, which outlives the caller.
+    pub(in crate::store) fn decided_successor(
+        &self,
+    ) -> impl Future<Output = Option<Arc<SuccessorClient>>> + Send + use<> {
         let mut phase = self.phase.subscribe();
-        let known = phase.wait_for(|phase| !matches!(phase, Phase::Moving)).await;
-        match &*known.ok()? {
-            Phase::AtSuccessor(client) => Some(Arc::clone(client)),
-            Phase::Here | Phase::Moving => None,
+        async move {
+            let known = phase.wait_for(|phase| !matches!(phase, Phase::Moving)).await;
+            match &*known.ok()? {
+                Phase::AtSuccessor(client) => Some(Arc::clone(client)),
+                Phase::Here | Phase::Moving => None,
+            }
         }
     }
 

@@ -37,7 +37,7 @@ use crate::store::bans::BanSubject;
 use crate::store::memory::Settings;
 
 fn store(clock: &ManualClock) -> MemoryStore {
-    MemoryStore::new(&Settings { max_keys: 5000, snapshot: None }, Clock::Manual(clock.clone()))
+    MemoryStore::new(&Settings { max_keys: 5000, max_sessions: 1000, snapshot: None }, Clock::Manual(clock.clone()))
 }
 
 fn clock() -> ManualClock {
@@ -307,7 +307,10 @@ fn how_long_a_million_keys_are_frozen_is_printed() {
     const KEYS: usize = 1_000_000;
     run(async {
         let (clock, rules) = (clock(), rules());
-        let before = MemoryStore::new(&Settings { max_keys: 2 * KEYS, snapshot: None }, Clock::Manual(clock.clone()));
+        let before = MemoryStore::new(
+            &Settings { max_keys: 2 * KEYS, max_sessions: 1000, snapshot: None },
+            Clock::Manual(clock.clone()),
+        );
         for key in 0..KEYS as u128 {
             before.decide_now(&one(charge(&rules[0], 2 * key + 1, 0)));
         }

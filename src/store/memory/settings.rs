@@ -6,6 +6,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Settings {
     pub max_keys: usize,
+    pub max_sessions: usize,
     /// The file that keeps what has to survive a restart; `None`: it is lost with the process.
     pub snapshot: Option<PathBuf>,
 }

@@ -19,6 +19,7 @@ use crate::key::KeyHash;
 use crate::key::KeyHasher;
 use crate::store::Bans;
 use crate::store::LiveKeyRing;
+use crate::store::Sessions;
 use crate::store::Store;
 use crate::store::StoreError;
 use crate::store::handover::CountsMoved;
@@ -40,6 +41,7 @@ pub struct MemoryStore {
     pub(super) unsettled: Unsettled,
     pub(super) secret: [u8; 16],
     pub(super) bans: Arc<Bans>,
+    pub(super) sessions: Arc<Sessions>,
     pub(super) handover: Handover,
 }
 
@@ -64,6 +66,7 @@ impl MemoryStore {
             unsettled: Unsettled::default(),
             secret: random_bytes(),
             bans: Arc::new(Bans::new(clock.clone())),
+            sessions: Arc::new(Sessions::new(settings.max_sessions, clock.now())),
             handover: Handover::default(),
             clock,
         }
@@ -82,6 +85,11 @@ impl MemoryStore {
     /// The bans that this process knows.
     pub fn bans(&self) -> &Arc<Bans> {
         &self.bans
+    }
+
+    /// The sessions that this process knows.
+    pub fn sessions(&self) -> &Arc<Sessions> {
+        &self.sessions
     }
 
     /// How many keys are remembered. An expired key counts until another key takes its place.

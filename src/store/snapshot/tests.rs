@@ -12,7 +12,7 @@ use crate::store::bans::BanSubject;
 use crate::store::memory::Settings;
 
 fn store(clock: &ManualClock) -> MemoryStore {
-    MemoryStore::new(&Settings { max_keys: 100, snapshot: None }, Clock::Manual(clock.clone()))
+    MemoryStore::new(&Settings { max_keys: 100, max_sessions: 1000, snapshot: None }, Clock::Manual(clock.clone()))
 }
 
 fn clock() -> ManualClock {
