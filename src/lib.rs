@@ -114,6 +114,8 @@
 //! - A reservation is settled exactly once, also when the client goes away. What reached the application and was not
 //!   answered keeps its slot.
 //! - Bans are looked up in this process, without a call: other gateways have announced theirs before.
+//! - Sessions are looked up in this process too. Whether a success is the account's own is asked of Redis at the sign-in,
+//!   before the client has its session: no gateway can take a session that another one has learned for none.
 //! - What gateways know together is in no request's way: they write for each other what has changed, and ask each other when an
 //!   operator asks one of them ([`store::shared_records`]).
 //! - A denial is a value, not an error. Errors mean that something broke.

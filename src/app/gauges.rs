@@ -62,6 +62,7 @@ fn gauges(
         rejected_connections: connections.rejected(),
         held: held_requests.count(),
         bans: store.bans().count(),
+        sessions: store.sessions().count(),
         store: kind,
         store_up: is_up,
         store_keys: keys,

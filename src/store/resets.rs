@@ -8,6 +8,9 @@ use super::bans::message;
 use super::denied_until::DeniedUntil;
 use super::key_ring::LiveKeyRing;
 use super::memory::MemoryStore;
+use super::sessions::Sessions;
+use super::sessions::message::is_about_sessions;
+use crate::clock::Clock;
 use crate::clock::Timestamp;
 use crate::key::KeyHash;
 
@@ -34,6 +37,9 @@ impl Resets {
         if message::is_about_bans(message) {
             return message::apply_message(self.local.bans(), message, &self.key_ring.load());
         }
+        if is_about_sessions(message) {
+            return self.sessions().apply_message(message, self.clock().now());
+        }
         let mut until = None;
         for word in message.split(|byte| *byte == b' ') {
             match word.split_first() {
@@ -54,6 +60,15 @@ impl Resets {
         self.local.bans()
     }
 
+    /// The sessions of this process, which come on the same channel.
+    pub(super) fn sessions(&self) -> &Arc<Sessions> {
+        self.local.sessions()
+    }
+
+    pub(super) fn clock(&self) -> &Clock {
+        self.local.clock()
+    }
+
     /// Resets what Redis has charged to a key up to `until`, by its clock, if that is known.
     pub fn reset(&self, key: KeyHash, until: Option<Timestamp>) {
         let key = local_key(key);
@@ -61,22 +76,25 @@ impl Resets {
         self.local.reset_now(key, until);
     }
 
-    /// This process receives every reset and ban from now on. It may have missed earlier ones.
+    /// This process receives every reset, ban and session from now on. It may have missed earlier ones.
     pub fn subscribed(&self) {
         self.denied.subscribed();
         self.bans().set_subscribed(true);
+        self.sessions().set_subscribed(true);
     }
 
     /// A server may have lost its keys.
     pub fn server_emptied(&self) {
         self.denied.server_emptied();
         self.bans().request_sync();
+        self.sessions().request_sync();
     }
 
-    /// This process does not receive resets and bans any more.
+    /// This process does not receive resets, bans and sessions any more.
     pub fn unsubscribed(&self) {
         self.denied.unsubscribed();
         self.bans().set_subscribed(false);
+        self.sessions().set_subscribed(false);
     }
 }
 
@@ -107,7 +125,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::clock::Clock;
     use crate::clock::ManualClock;
     use crate::decision::Batch;
     use crate::decision::Charge;

@@ -1,5 +1,5 @@
-//! The snapshot of a gateway that counts in memory: bans, known clients and signing keys survive a restart, counts do
-//! not.
+//! The snapshot of a gateway that counts in memory: bans, known clients, sessions and signing keys survive a restart,
+//! counts do not.
 //!
 //! The snapshot is one file that only its owner may read, because it contains the secret that keys are hashed with, and the
 //! addresses of banned clients.
@@ -30,6 +30,7 @@ use tracing::warn;
 
 use super::bans::saved::SavedBan;
 use super::memory::MemoryStore;
+use super::sessions::saved::SavedSession;
 use crate::clock::Timestamp;
 use crate::files;
 use crate::key::KeyHash;
@@ -43,6 +44,9 @@ const PACE: Duration = Duration::from_secs(1);
 
 /// Writing takes at most one part in this many of the time.
 const IDLE_PARTS: u32 = 20;
+
+/// At most so many bytes are written a second: a million sessions are 44 MB, and some of them change all the time.
+const BYTES_PER_SECOND: u32 = 4 << 20;
 
 /// Moments and spans are microseconds.
 #[derive(Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
@@ -65,7 +69,7 @@ enum SnapshotError {
 /// Reads the snapshot of the last process. If the file cannot be read, this logs a warning and the gateway starts
 /// without it.
 pub fn restore(path: &Path, store: &mut MemoryStore) {
-    let content = match read(path) {
+    let (content, sessions) = match read(path) {
         Ok(content) => content,
         Err(SnapshotError::Io(error)) if error.kind() == io::ErrorKind::NotFound => return,
         Err(error) => {
@@ -74,7 +78,7 @@ pub fn restore(path: &Path, store: &mut MemoryStore) {
             let kept = if is_kept { format!("; the file is kept as {}", aside.display()) } else { String::new() };
             warn!(
                 file = %path.display(),
-                "{}: {error}: earlier bans and known clients are lost{kept}", path.display()
+                "{}: {error}: earlier bans, known clients and sessions are lost{kept}", path.display()
             );
             return;
         }
@@ -82,19 +86,30 @@ pub fn restore(path: &Path, store: &mut MemoryStore) {
     let (bans, known) = (content.bans.len(), content.known.len());
     store.hash_with(content.secret);
     content.put_into(store);
-    info!(file = %path.display(), "{}: read {bans} bans and the known clients of {known} names", path.display());
+    store.restore_sessions(&sessions);
+    let sessions = sessions.len();
+    info!(
+        file = %path.display(),
+        "{}: read {bans} bans, the known clients of {known} names and {sessions} sessions", path.display()
+    );
 }
 
 /// Writes the content of a snapshot, for another process to [`import`].
 pub fn export(store: &MemoryStore) -> io::Result<Vec<u8>> {
-    encode(&SnapshotContent::of(store))
+    encode(&SnapshotContent::of(store), |bytes| store.write_sessions(bytes))
+}
+
+/// The same without the sessions, which are sent in pieces of their own.
+pub(super) fn export_without_sessions(store: &MemoryStore) -> io::Result<Vec<u8>> {
+    encode(&SnapshotContent::of(store), |_| {})
 }
 
 /// Takes over the snapshot of another process; `false`: it is damaged, or of another version.
 pub fn import(bytes: &[u8], store: &mut MemoryStore) -> bool {
-    let Ok(content) = decode(bytes) else { return false };
+    let Ok((content, sessions)) = decode(bytes) else { return false };
     store.hash_with(content.secret);
     content.put_into(store);
+    store.restore_sessions(&sessions);
     true
 }
 
@@ -102,7 +117,7 @@ pub fn import(bytes: &[u8], store: &mut MemoryStore) -> bool {
 /// process hashes keys with another secret.
 pub(super) fn import_update(bytes: &[u8], store: &MemoryStore) -> bool {
     match decode(bytes) {
-        Ok(content) if content.secret == store.secret() => {
+        Ok((content, _)) if content.secret == store.secret() => {
             content.put_into(store);
             true
         }
@@ -133,9 +148,10 @@ impl SnapshotWriter {
         *self.is_suspended.lock() = false;
     }
 
-    fn write(&self, path: &Path, store: &MemoryStore) -> io::Result<()> {
+    /// Returns how many bytes were written.
+    fn write(&self, path: &Path, store: &MemoryStore) -> io::Result<u64> {
         let is_suspended = self.is_suspended.lock();
-        if *is_suspended { Ok(()) } else { write(path, &SnapshotContent::of(store)) }
+        if *is_suspended { Ok(0) } else { write(path, &export(store)?) }
     }
 }
 
@@ -157,11 +173,14 @@ pub async fn write_changes(writer: Arc<SnapshotWriter>, store: Arc<MemoryStore>,
             let outcome = outcome.await.unwrap_or_else(|error| Err(io::Error::other(error)));
             pace = pace.max(begun.elapsed() * IDLE_PARTS);
             match outcome {
-                Ok(()) => (written, is_writable) = (Some(mark), true),
+                Ok(bytes) => {
+                    (written, is_writable) = (Some(mark), true);
+                    pace = pace.max(Duration::from_secs(bytes) / BYTES_PER_SECOND);
+                }
                 Err(error) => {
                     if is_writable {
                         let name = path.display();
-                        warn!(file = %name, "{name}: {error}: a restart would lose bans and known clients; the gateway tries again");
+                        warn!(file = %name, "{name}: {error}: a restart would lose bans, known clients and sessions; the gateway tries again");
                     }
                     is_writable = false;
                 }
@@ -199,39 +218,50 @@ impl SnapshotContent {
     }
 }
 
-fn read(path: &Path) -> Result<SnapshotContent, SnapshotError> {
+/// What a snapshot holds.
+type Decoded = (SnapshotContent, Vec<SavedSession>);
+
+fn read(path: &Path) -> Result<Decoded, SnapshotError> {
     let bytes = files::read(path, u64::MAX - 1)?.ok_or(SnapshotError::Damaged)?;
     decode(&bytes)
 }
 
-fn decode(bytes: &[u8]) -> Result<SnapshotContent, SnapshotError> {
+fn decode(bytes: &[u8]) -> Result<Decoded, SnapshotError> {
     let rest = bytes.strip_prefix(MAGIC).ok_or(SnapshotError::Damaged)?;
     let (sum, payload) = rest.split_first_chunk::<8>().ok_or(SnapshotError::Damaged)?;
     if checksum(payload) != u64::from_le_bytes(*sum) {
         return Err(SnapshotError::Damaged);
     }
-    postcard::from_bytes(payload).map_err(|_| SnapshotError::Damaged)
+    let (content, sessions) = postcard::take_from_bytes(payload).map_err(|_| SnapshotError::Damaged)?;
+    Ok((content, SavedSession::read_all(sessions).ok_or(SnapshotError::Damaged)?))
 }
 
-fn encode(content: &SnapshotContent) -> io::Result<Vec<u8>> {
-    let payload = postcard::to_stdvec(content).map_err(io::Error::other)?;
-    Ok([MAGIC, &checksum(&payload).to_le_bytes(), &payload].concat())
+/// `sessions` appends the sessions. Versions that know no sessions read what stands before them.
+fn encode(content: &SnapshotContent, sessions: impl FnOnce(&mut Vec<u8>)) -> io::Result<Vec<u8>> {
+    let begin = MAGIC.len() + size_of::<u64>();
+    let mut bytes = vec![0; begin];
+    bytes = postcard::to_extend(content, bytes).map_err(io::Error::other)?;
+    sessions(&mut bytes);
+    let sum = checksum(&bytes[begin..]).to_le_bytes();
+    bytes[..MAGIC.len()].copy_from_slice(MAGIC);
+    bytes[MAGIC.len()..begin].copy_from_slice(&sum);
+    Ok(bytes)
 }
 
 /// Replaces the file in one step, so that a reader sees either the old or the new snapshot.
-fn write(path: &Path, content: &SnapshotContent) -> io::Result<()> {
-    let bytes = encode(content)?;
+fn write(path: &Path, bytes: &[u8]) -> io::Result<u64> {
     let draft = beside(path, ".new");
     match fs::remove_file(&draft) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-    file.write_all(&bytes)?;
+    file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(&draft, path)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(folder)?.sync_all()
+    File::open(folder)?.sync_all()?;
+    u64::try_from(bytes.len()).map_err(io::Error::other)
 }
 
 fn beside(path: &Path, ending: &str) -> PathBuf {

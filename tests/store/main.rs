@@ -14,6 +14,7 @@ mod model;
 mod node;
 mod records;
 mod redis;
+mod sessions;
 mod slots;
 mod support;
 mod values;

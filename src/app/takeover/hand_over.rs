@@ -12,6 +12,7 @@ use super::handover_state::HandoverState;
 use super::protocol::FREEZE_TIMEOUT;
 use super::protocol::GREETING;
 use super::protocol::GREETING_V1;
+use super::protocol::GREETING_V2;
 use super::protocol::TAKEOVER_TIMEOUT;
 use super::wire;
 use crate::store::handover::client::SuccessorClient;
@@ -56,18 +57,20 @@ pub fn hand_over(request: TakeoverRequest, state: &HandoverState) -> io::Result<
     stream.set_write_timeout(Some(TAKEOVER_TIMEOUT))?;
     let loan = SnapshotWriterLoan(state.store.as_ref().map(|(_, snapshot_writer)| Arc::clone(snapshot_writer)));
     let link = match converse(&stream, state)? {
-        Some(frozen) => SuccessorLink::Relay(frozen.move_to(stream)),
+        Some((frozen, with_sessions)) => SuccessorLink::Relay(frozen.move_to(stream, with_sessions)),
         None => SuccessorLink::Lines(stream),
     };
     loan.give_away();
     Ok(Successor { link, process })
 }
 
-/// Returns when the successor serves, with the counts that are its own from now on if it asked for them.
-fn converse(stream: &UnixStream, state: &HandoverState) -> io::Result<Option<FrozenCounts>> {
+/// Returns when the successor serves, with the counts that are its own from now on if it asked for them, and whether it
+/// has the sessions too.
+fn converse(stream: &UnixStream, state: &HandoverState) -> io::Result<Option<(FrozenCounts, bool)>> {
     let greeting = wire::read_line(stream)?;
-    let is_current = greeting == GREETING;
-    if !is_current && greeting != GREETING_V1 {
+    let with_sessions = greeting == GREETING;
+    let takes_counts = with_sessions || greeting == GREETING_V2;
+    if !takes_counts && greeting != GREETING_V1 {
         return Err(wire::protocol_error(&format!("{greeting:?}; is it another version?")));
     }
     for (configured, sockets) in &state.sockets {
@@ -76,16 +79,19 @@ fn converse(stream: &UnixStream, state: &HandoverState) -> io::Result<Option<Fro
             wire::send_descriptor(stream, socket)?;
         }
     }
-    if is_current {
+    if takes_counts {
         wire::send_line(stream, &format!("clock {}", state.clock.now().as_micros()))?;
     }
     wire::send_line(stream, "end")?;
     loop {
         match &*wire::read_line(stream)? {
             "state" => send_state(stream, state)?,
-            "counts" if is_current => return send_counts(stream, state).map(Some),
+            "counts" if takes_counts => {
+                let frozen = send_counts(stream, state, with_sessions)?;
+                return Ok(Some((frozen, with_sessions)));
+            }
             "serving" => {
-                if !is_current && state.store.is_some() {
+                if !takes_counts && state.store.is_some() {
                     warn!("the new process is of another version: its counts begin anew");
                 }
                 return Ok(None);
@@ -109,14 +115,14 @@ fn send_state(mut stream: &UnixStream, state: &HandoverState) -> io::Result<()> 
 
 /// From here on this process decides nothing until it is known which of the two goes on with the counts. This process
 /// decides that, once: `yours`, or `mine`.
-fn send_counts(stream: &UnixStream, state: &HandoverState) -> io::Result<FrozenCounts> {
+fn send_counts(stream: &UnixStream, state: &HandoverState, with_sessions: bool) -> io::Result<FrozenCounts> {
     let Some((store, _)) = &state.store else {
         return Err(wire::protocol_error("it asks for counts that are not here"));
     };
     stream.set_read_timeout(Some(FREEZE_TIMEOUT))?;
     stream.set_write_timeout(Some(FREEZE_TIMEOUT))?;
     let frozen = FrozenCounts::begin(store);
-    let sent = frozen.send(stream, |socket| wire::send_descriptor(stream, socket));
+    let sent = frozen.send(stream, with_sessions, |socket| wire::send_descriptor(stream, socket));
     let answered = sent.and_then(|()| match &*wire::read_line(stream)? {
         "serving" => wire::send_line(stream, "yours"),
         other => Err(wire::protocol_error(&format!("{other:?}"))),

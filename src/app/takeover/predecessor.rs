@@ -20,6 +20,7 @@ use tracing::warn;
 use super::control_directory;
 use super::protocol::GREETING;
 use super::protocol::GREETING_V1;
+use super::protocol::GREETING_V2;
 use super::protocol::TAKEOVER_TIMEOUT;
 use super::wire;
 use crate::app::sockets::InheritedSockets;
@@ -80,12 +81,12 @@ impl Predecessor {
             match answer {
                 Ok(received) => break (greeted_on, received),
                 // It closed the connection without an answer.
-                Err(error) if error.kind() == ErrorKind::UnexpectedEof && greeting == GREETING => {
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof && greeting != GREETING_V1 => {
                     let Some((next, next_process)) = connect(&path).await? else { return Ok(None) };
-                    // The same process answers again: it knows the older greeting alone. Another process answers: the
+                    // The same process answers again: it knows an older greeting alone. Another process answers: the
                     // first one was ending.
                     if next_process == process {
-                        greeting = GREETING_V1;
+                        greeting = if greeting == GREETING { GREETING_V2 } else { GREETING_V1 };
                     }
                     (stream, process) = (next, next_process);
                 }

@@ -13,6 +13,7 @@ pub struct Gauges {
     pub held: usize,
     /// Keys and addresses that are banned.
     pub bans: usize,
+    pub sessions: usize,
     pub store: &'static str,
     pub store_up: bool,
     pub store_keys: usize,

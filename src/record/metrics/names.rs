@@ -44,6 +44,7 @@ pub const REJECTED_CONNECTIONS: MetricName = MetricName {
 pub const HELD_REQUESTS: MetricName =
     MetricName { name: "portcullis_held_requests", help: "Requests held now by delay and tarpit" };
 pub const BANS: MetricName = MetricName { name: "portcullis_bans", help: "Bans in force" };
+pub const SESSIONS: MetricName = MetricName { name: "portcullis_sessions", help: "Sessions that this gateway knows" };
 pub const CONFIG_RELOADS: MetricName =
     MetricName { name: "portcullis_config_reloads", help: "Reloads of the configuration, by result" };
 pub const CONFIG_LAST_RELOAD_SUCCESS: MetricName =

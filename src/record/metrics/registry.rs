@@ -65,6 +65,7 @@ pub struct Metrics {
     rejected_connections: Counter,
     held: Gauge,
     bans: Gauge,
+    sessions: Gauge,
     reloads: Family<ReloadLabels, Counter>,
     last_reload_success: Gauge,
     certificate_expiry: Family<CertificateLabels, Gauge>,
@@ -104,6 +105,7 @@ impl Metrics {
             rejected_connections: register(&mut registry, names::REJECTED_CONNECTIONS),
             held: register(&mut registry, names::HELD_REQUESTS),
             bans: register(&mut registry, names::BANS),
+            sessions: register(&mut registry, names::SESSIONS),
             reloads: register(&mut registry, names::CONFIG_RELOADS),
             last_reload_success: register(&mut registry, names::CONFIG_LAST_RELOAD_SUCCESS),
             certificate_expiry: register(&mut registry, names::CERTIFICATE_EXPIRY),
@@ -180,6 +182,7 @@ impl Metrics {
         self.rejected_connections.inner().store(gauges.rejected_connections, Ordering::Relaxed);
         self.held.set(signed(gauges.held));
         self.bans.set(signed(gauges.bans));
+        self.sessions.set(signed(gauges.sessions));
         self.dropped_lines.set(i64::try_from(gauges.dropped_lines).unwrap_or(i64::MAX));
         // A server that a reload removed is no longer reported.
         self.upstream_healthy.clear();

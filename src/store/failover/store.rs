@@ -54,9 +54,11 @@ impl Failover {
             Clock::System { .. } => Time::OfServer,
             Clock::Manual(_) => Time::Given(clock.clone()),
         };
+        let local = MemoryStore::new(&settings.memory, clock.clone());
+        local.sessions().share();
         Self {
             redis: RedisStore::new(redis, time, observer),
-            local: Arc::new(MemoryStore::new(&settings.memory, clock.clone())),
+            local: Arc::new(local),
             denied: Arc::new(DeniedUntil::new(MOST_DENIED)),
             local_slots: LocalSlots::default(),
             skew: Arc::default(),

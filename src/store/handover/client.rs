@@ -37,6 +37,8 @@ pub struct SuccessorClient {
     room: Arc<Semaphore>,
     /// The bans of this process; the successor sends its new bans.
     bans: Arc<Bans>,
+    /// Whether the successor has the sessions, too.
+    has_sessions: bool,
 }
 
 /// Requests that are under way.
@@ -68,9 +70,10 @@ struct DeliveredReply {
 
 impl SuccessorClient {
     /// Starts a task that exchanges requests and replies, on the runtime of the caller.
-    pub(super) fn begin(stream: net::UnixStream, bans: &Arc<Bans>) -> Arc<Self> {
+    pub(super) fn begin(stream: net::UnixStream, bans: &Arc<Bans>, has_sessions: bool) -> Arc<Self> {
         let room = Arc::new(Semaphore::new(MOST_PENDING));
-        let client = Arc::new(Self { state: Mutex::default(), wake: Notify::new(), room, bans: Arc::clone(bans) });
+        let (state, wake, bans) = (Mutex::default(), Notify::new(), Arc::clone(bans));
+        let client = Arc::new(Self { state, wake, room, bans, has_sessions });
         let running = Arc::clone(&client);
         tokio::spawn(async move {
             let ended = running.exchange(stream).await;
@@ -83,6 +86,11 @@ impl SuccessorClient {
     /// back.
     pub(in crate::store) async fn decide(self: &Arc<Self>, batch: OwnedBatch) -> Result<HandoverReply, StoreError> {
         self.request(HandoverRequest::Decide(batch.clone()), Some(batch)).await
+    }
+
+    /// Whether it may be asked about sessions: one of an earlier version may not.
+    pub(in crate::store) fn has_sessions(&self) -> bool {
+        self.has_sessions
     }
 
     pub(in crate::store) async fn ask(self: &Arc<Self>, request: HandoverRequest) -> Result<HandoverReply, StoreError> {

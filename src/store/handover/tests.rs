@@ -20,7 +20,9 @@ use crate::clock::ManualClock;
 use crate::clock::Timestamp;
 use crate::decision::Batch;
 use crate::decision::Charge;
+use crate::decision::SessionChange;
 use crate::decision::Settlement;
+use crate::decision::SignIn;
 use crate::decision::Verdict;
 use crate::decision::batch::Charged;
 use crate::decision::batch::Force;
@@ -88,7 +90,7 @@ async fn hand_over(from: &Arc<MemoryStore>, clock: &ManualClock) -> Arc<MemorySt
     let (pass, passed) = mpsc::channel::<OwnedFd>();
     let giving = task::spawn_blocking(move || {
         let frozen = FrozenCounts::begin(&from);
-        let sent = frozen.send(&ours, |socket| {
+        let sent = frozen.send(&ours, true, |socket| {
             pass.send(socket.try_clone_to_owned()?).expect("it is there");
             Ok(())
         });
@@ -102,7 +104,7 @@ async fn hand_over(from: &Arc<MemoryStore>, clock: &ManualClock) -> Arc<MemorySt
     let (received, theirs) = taking.await.expect("no panic");
     let (frozen, ours) = giving.await.expect("no panic");
     received.expect("it came whole").begin(theirs, oneshot::channel().0);
-    task::spawn_blocking(move || frozen.move_to(ours)).await.expect("no panic");
+    task::spawn_blocking(move || frozen.move_to(ours, true)).await.expect("no panic");
     to
 }
 
@@ -285,12 +287,45 @@ fn bans_of_either_process_hold_in_the_other() {
 }
 
 #[test]
+fn sessions_move_and_whoever_signs_in_at_either_process_is_judged_by_both() {
+    run(async {
+        let clock = clock();
+        let sign_in = |account: u128, learned: u128, carried: u128| SignIn {
+            account: KeyHash(account),
+            keep: Duration::from_secs(3600),
+            learned: [KeyHash(learned)].into_iter().collect(),
+            carried: [KeyHash(carried)].into_iter().collect(),
+        };
+        let account = |store: &MemoryStore, session: u128| store.sessions().account(KeyHash(session), clock.now());
+        let first = Arc::new(store(&clock));
+        assert!(first.sign_in(sign_in(7, 1, 0)).await);
+        let second = hand_over(&first, &clock).await;
+        let third = hand_over(&second, &clock).await;
+        assert_eq!(account(&third, 1), Some(KeyHash(7)));
+        // Learned by the newest process, and carried to the oldest.
+        assert!(third.sign_in(sign_in(8, 2, 0)).await);
+        assert!(!first.sign_in(sign_in(9, 3, 2)).await);
+        assert!(!second.sign_in(sign_in(9, 3, 1)).await);
+        assert_eq!(account(&third, 3), None);
+        // Learned by the oldest process, for itself and for the newest.
+        assert!(first.sign_in(sign_in(9, 4, 0)).await);
+        assert_eq!([account(&first, 4), account(&third, 4)], [Some(KeyHash(9)); 2]);
+        let changes =
+            vec![SessionChange::Renew { old: KeyHash(4), new: KeyHash(5) }, SessionChange::Forget(KeyHash(1))];
+        first.change_sessions(changes).expect("it tells the newest").await.expect("no panic");
+        for process in [&first, &third] {
+            assert_eq!((account(process, 5), account(process, 1)), (Some(KeyHash(9)), None));
+        }
+    });
+}
+
+#[test]
 fn requests_fail_at_once_when_the_successor_is_gone() {
     run(async {
         let (clock, rules) = (clock(), rules());
         let store = Arc::new(store(&clock));
         let (ours, theirs) = UnixStream::pair().expect("two ends");
-        FrozenCounts::begin(&store).move_to(ours);
+        FrozenCounts::begin(&store).move_to(ours, true);
         let batch = one(charge(&rules[0], 1, 0));
         let mut asked = Box::pin(store.decide(&batch));
         assert!((&mut asked).now_or_never().is_none());

@@ -26,6 +26,7 @@ use super::reservations::PredecessorReservations;
 use crate::key::KeyHash;
 use crate::pending_reservations::ReservationGuard;
 use crate::store::MemoryStore;
+use crate::store::sessions::saved::SavedSession;
 use crate::store::snapshot;
 
 /// Counts that are about to move. If this is dropped before they have moved, they stay here and thaw.
@@ -51,7 +52,7 @@ pub struct ReceivedCounts {
 /// The messages of a transfer, in the order in which they are sent. Keys come in several pieces.
 #[derive(Debug, Deserialize, Serialize)]
 enum TransferMessage {
-    /// Bans and known clients, in the form of a snapshot.
+    /// Bans and known clients, in the form of a snapshot without sessions.
     Snapshot(Vec<u8>),
     /// The session of a predecessor of the predecessor. Its socket follows.
     Session {
@@ -67,6 +68,10 @@ enum TransferMessage {
     /// Reservations that wait for their outcome: key, count, and how often the key was reset before.
     Unsettled(Vec<(KeyHash, u32, u32)>),
     End,
+    /// This many bytes of sessions follow.
+    Sessions {
+        length: u32,
+    },
 }
 
 impl FrozenCounts {
@@ -79,13 +84,14 @@ impl FrozenCounts {
         Self { store: Arc::clone(store), paused, runtime: Handle::current(), has_moved: false }
     }
 
-    /// Sends all counts; `pass` passes a socket to the other process.
+    /// Sends all counts, and the sessions if the other process knows of them; `pass` passes a socket to it.
     pub fn send(
         &self,
         mut stream: &UnixStream,
+        with_sessions: bool,
         mut pass: impl FnMut(BorrowedFd<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
-        send(stream, &TransferMessage::Snapshot(snapshot::export(&self.store)?))?;
+        send(stream, &TransferMessage::Snapshot(snapshot::export_without_sessions(&self.store)?))?;
         for PausedSession { stream: socket, received, unsent, reservations, .. } in &self.paused {
             let slots = reservations.slots.iter().map(|(key, count)| (*key, *count)).collect();
             let guards = reservations.guards.iter().map(|(key, guards)| (*key, count(guards))).collect();
@@ -98,15 +104,24 @@ impl FrozenCounts {
             send(stream, &TransferMessage::Keys { length })?;
             stream.write_all(piece)
         })?;
+        if with_sessions {
+            let mut sessions = Vec::new();
+            self.store.write_sessions(&mut sessions);
+            for piece in sessions.chunks(SESSIONS_PIECE) {
+                let length = u32::try_from(piece.len()).map_err(io::Error::other)?;
+                send(stream, &TransferMessage::Sessions { length })?;
+                stream.write_all(piece)?;
+            }
+        }
         send(stream, &TransferMessage::Unsettled(self.store.unsettled().all()))?;
         send(stream, &TransferMessage::End)
     }
 
     /// Completes the move: the process at the other end has the counts and is asked from now on.
-    pub fn move_to(mut self, stream: UnixStream) -> Arc<SuccessorClient> {
+    pub fn move_to(mut self, stream: UnixStream, with_sessions: bool) -> Arc<SuccessorClient> {
         let client = {
             let _runtime = self.runtime.enter();
-            SuccessorClient::begin(stream, self.store.bans())
+            SuccessorClient::begin(stream, self.store.bans(), with_sessions)
         };
         self.has_moved = true;
         self.store.handover().complete_move(Arc::clone(&client));
@@ -179,6 +194,7 @@ fn receive(
 ) -> io::Result<ReceivedCounts> {
     let (mut slots, mut guards) = (HashMap::new(), HashMap::new());
     let mut sessions = Vec::new();
+    let mut saved_sessions = Vec::new();
     loop {
         match frame::receive(stream)? {
             TransferMessage::Snapshot(bytes) if snapshot::import_update(&bytes, store) => {}
@@ -191,6 +207,11 @@ fn receive(
                 stream.read_exact(&mut piece)?;
                 store.read_keys(&piece, &mut slots)?;
             }
+            TransferMessage::Sessions { length } => {
+                let begin = saved_sessions.len();
+                saved_sessions.resize(begin + length as usize, 0);
+                stream.read_exact(&mut saved_sessions[begin..])?;
+            }
             TransferMessage::Unsettled(waiting) => {
                 let waiting = waiting.into_iter();
                 guards
@@ -199,6 +220,7 @@ fn receive(
             TransferMessage::End => break,
         }
     }
+    store.restore_sessions(&SavedSession::read_all(&saved_sessions).ok_or_else(unreadable)?);
     // The counts of the predecessor include what its own predecessors have reserved.
     let mut reservations = PredecessorReservations { slots, guards };
     let paused = sessions.into_iter().map(|(stream, received, unsent, slots, guards)| {
@@ -214,5 +236,8 @@ fn count(guards: &[ReservationGuard]) -> u32 {
 }
 
 fn unreadable() -> io::Error {
-    io::Error::new(ErrorKind::InvalidData, "the bans and known clients of the other process cannot be read")
+    io::Error::new(ErrorKind::InvalidData, "the bans, known clients and sessions of the other process cannot be read")
 }
+
+/// Sessions are sent in pieces of this many bytes.
+const SESSIONS_PIECE: usize = 1 << 20;

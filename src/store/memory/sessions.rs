@@ -19,9 +19,11 @@ impl MemoryStore {
                 return is_own;
             }
             let Some(successor) = self.handover.successor().await else { continue };
-            let asked = HandoverRequest::SignIn(sign_in.clone());
-            if let Ok(HandoverReply::SignedIn(false)) = Box::pin(successor.ask(asked)).await {
-                return false;
+            if successor.has_sessions() {
+                let asked = HandoverRequest::SignIn(sign_in.clone());
+                if let Ok(HandoverReply::SignedIn(false)) = Box::pin(successor.ask(asked)).await {
+                    return false;
+                }
             }
             // For the requests that this process still serves.
             return self.sessions.sign_in(&sign_in, self.clock.now());
@@ -36,7 +38,7 @@ impl MemoryStore {
         self.apply(&changes);
         let successor = self.handover.decided_successor();
         Some(self.handover.tasks().spawn(async move {
-            if let Some(successor) = successor.await {
+            if let Some(successor) = successor.await.filter(|successor| successor.has_sessions()) {
                 drop(successor.ask(HandoverRequest::ChangeSessions(changes)).await);
             }
         }))
@@ -70,6 +72,8 @@ impl MemoryStore {
 
     fn apply(&self, changes: &[SessionChange]) {
         let now = self.clock.now();
-        changes.iter().for_each(|change| self.sessions.apply(*change, now));
+        for change in changes {
+            self.sessions.apply(*change, now);
+        }
     }
 }

@@ -4,6 +4,7 @@ use super::store::MemoryStore;
 use crate::clock::Timestamp;
 use crate::key::KeyHash;
 use crate::signing::KeySeed;
+use crate::store::sessions::saved::SavedSession;
 
 /// A subject, and its known clients with the time until which each is known.
 pub(in crate::store) type KnownClients = (KeyHash, Vec<(u64, Timestamp)>);
@@ -13,6 +14,7 @@ pub(in crate::store) type KnownClients = (KeyHash, Vec<(u64, Timestamp)>);
 pub(in crate::store) struct ChangeMark {
     bans: u64,
     successes: u64,
+    sessions: u64,
     newest_key: Option<Timestamp>,
 }
 
@@ -21,6 +23,7 @@ impl MemoryStore {
         ChangeMark {
             bans: self.bans.mark(),
             successes: self.known_clients.successes(),
+            sessions: self.sessions.mark(),
             newest_key: self.key_ring.load().own_seeds().first().map(|seed| seed.made),
         }
     }
@@ -50,6 +53,22 @@ impl MemoryStore {
         self.known_clients.clear();
         for (subject, clients) in all {
             self.known_clients.restore(subject, clients, now);
+        }
+    }
+
+    /// Appends all sessions.
+    pub(in crate::store) fn write_sessions(&self, bytes: &mut Vec<u8>) {
+        self.sessions.each_lasting(self.clock.now(), |known, _| SavedSession::of(&known).write(bytes));
+    }
+
+    /// Makes these sessions known, and no others.
+    pub(in crate::store) fn restore_sessions(&self, all: &[SavedSession]) {
+        let mut all: Vec<_> = all.iter().map(SavedSession::known).collect();
+        // In the order of their last uses, so that the longest unused make way first.
+        all.sort_unstable_by_key(|known| known.used);
+        self.sessions.clear();
+        for known in all {
+            self.sessions.restore(known);
         }
     }
 }

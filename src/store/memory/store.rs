@@ -101,6 +101,11 @@ impl MemoryStore {
         self.len() == 0
     }
 
+    /// The clock that decides.
+    pub(in crate::store) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
     /// The reservations that wait for their outcome, including those of a shared store in front of this one.
     pub(in crate::store) fn unsettled(&self) -> &Unsettled {
         &self.unsettled

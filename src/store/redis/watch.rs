@@ -1,4 +1,5 @@
-//! One task a process that discovers the servers, monitors each of them, and follows resets, bans and signing keys.
+//! One task a process that discovers the servers, monitors each of them, and follows resets, bans, sessions and signing
+//! keys.
 
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use crate::store::redis::settings::Mode;
 use crate::store::redis::state::bans;
 use crate::store::redis::state::keyring;
 use crate::store::redis::state::resets;
+use crate::store::redis::state::sessions;
 use crate::store::redis::topology::cluster;
 use crate::store::redis::topology::node::RedisNode;
 use crate::store::redis::topology::node_monitor;
@@ -24,6 +26,9 @@ pub async fn watch(shared: Arc<SharedRedis>, resets: Resets, stop: CancellationT
 async fn forever(shared: Arc<SharedRedis>, resets: Resets) {
     let mut tasks = JoinSet::new();
     tasks.spawn(bans::follow(Arc::clone(&shared), Arc::clone(resets.bans())));
+    let (sessions, clock) = (resets.sessions(), resets.clock());
+    tasks.spawn(sessions::follow(Arc::clone(&shared), Arc::clone(sessions), clock.clone()));
+    tasks.spawn(sessions::tell_uses(Arc::clone(&shared), Arc::clone(sessions), clock.clone()));
     tasks.spawn(resets::listen(Arc::clone(&shared), resets.clone()));
     tasks.spawn(keyring::follow(Arc::clone(&shared), Arc::clone(resets.bans())));
     match shared.settings.mode {

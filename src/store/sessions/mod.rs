@@ -2,11 +2,22 @@
 //!
 //! - [`table`]: all sessions that this process knows; `shard` is a part of it, and `tenths` how it writes moments.
 //! - `any_store`: what is learned of sessions, in memory or through Redis.
+//! - `known`: a session, in full; `version`, `record`, `message`: sessions as gateways send them to each other.
+//! - `saved`: sessions as one process saves them for another.
+//! - `sync`, `sync_state`: how the table follows the sessions in Redis.
 
 pub mod table;
 
 mod any_store;
 mod shard;
+mod sync_state;
 mod tenths;
+
+pub(in crate::store) mod known;
+pub(in crate::store) mod message;
+pub(in crate::store) mod record;
+pub(in crate::store) mod saved;
+pub(in crate::store) mod sync;
+pub(in crate::store) mod version;
 
 pub use self::table::Sessions;

@@ -58,6 +58,8 @@ pub(super) struct Use {
 pub(super) enum Flag {
     /// Redis does not have it as it is.
     Unsent = 1 << 31,
+    /// Redis has shown it since the table began to be loaded.
+    Loaded = 1 << 30,
 }
 
 /// Three years.
@@ -96,6 +98,10 @@ impl SessionShard {
 
     pub(super) fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::new(self.bound);
     }
 
     /// Whose the session is. This is a use of it.
@@ -172,14 +178,69 @@ impl SessionShard {
 
     /// Forgets every session whose time is over.
     pub(super) fn remove_expired(&mut self, now: Tenths) {
+        self.remove_if(|entry| entry.is_over(now));
+    }
+
+    /// Forgets every session whose flags `stays` returns `false` for.
+    pub(super) fn retain(&mut self, stays: impl Fn(u32) -> bool) {
+        self.remove_if(|entry| !stays(entry.keep & !LONGEST_KEEP));
+    }
+
+    fn remove_if(&mut self, goes: impl Fn(&SessionEntry) -> bool) {
         let mut place = 0;
         while let Some(entry) = self.entries.get(place as usize) {
-            if entry.is_over(now) {
+            if goes(entry) {
                 self.remove_at(place, local_hash(key_of(entry.session)));
             } else {
                 place += 1;
             }
         }
+    }
+
+    /// Notes a use on another gateway.
+    pub(super) fn use_elsewhere(&mut self, session: KeyHash, local: u128, used: Tenths) {
+        let Some(place) = self.find(session, local) else { return };
+        let entry = &mut self.entries[place as usize];
+        entry.told = entry.told.max(used);
+        if used > entry.used {
+            entry.used = used;
+            self.unlink(place);
+            self.link(place);
+        }
+    }
+
+    /// The flags and the last use of a session; none if it is not known.
+    pub(super) fn flags(&self, session: KeyHash, local: u128) -> (u32, Tenths) {
+        let entry = self.find(session, local).map(|place| &self.entries[place as usize]);
+        entry.map_or_else(Default::default, |entry| (entry.keep & !LONGEST_KEEP, entry.used))
+    }
+
+    /// Changes the flags of a session, if it is known; `change` also gets its account.
+    pub(super) fn change_flags(&mut self, session: KeyHash, local: u128, change: impl FnOnce(KeyHash, u32) -> u32) {
+        if let Some(place) = self.find(session, local) {
+            let entry = &mut self.entries[place as usize];
+            let account = key_of(entry.account);
+            entry.change_flags(|flags| change(account, flags));
+        }
+    }
+
+    /// Changes the flags of all sessions.
+    pub(super) fn change_all_flags(&mut self, change: impl Fn(u32) -> u32) {
+        for place in 0..self.entries.len() {
+            self.entries[place].change_flags(&change);
+        }
+    }
+
+    /// The sessions that are not over, the one whose last use is the longest ago first, with their flags.
+    pub(super) fn oldest_first(&self, now: Tenths) -> impl Iterator<Item = (KeyHash, Session, u32)> {
+        let mut place = self.oldest;
+        let each = std::iter::from_fn(move || {
+            let entry = self.entries.get(place as usize)?;
+            place = entry.newer;
+            Some(entry)
+        });
+        let lasting = each.filter(move |entry| !entry.is_over(now));
+        lasting.map(|entry| (key_of(entry.session), entry.session(), entry.keep & !LONGEST_KEEP))
     }
 
     fn find(&self, session: KeyHash, local: u128) -> Option<u32> {

@@ -2,16 +2,18 @@
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use super::known::KnownSession;
 use super::shard::Flag;
 use super::shard::Session;
 use super::shard::SessionShard;
 use super::shard::local_hash;
+use super::sync_state::SessionSync;
 use super::tenths::Origin;
 use super::tenths::span_of;
 use super::tenths::tenths_of;
@@ -30,21 +32,18 @@ pub struct Sessions {
     /// The shard from which expired sessions are removed next.
     next_swept: AtomicUsize,
     /// Whether Redis has them too.
-    is_shared: AtomicBool,
+    pub(super) is_shared: AtomicBool,
+    /// Whether there may be sessions that Redis does not have.
+    pub(super) has_unsent: AtomicBool,
+    /// How often sessions changed, or were used so that it is worth being told on.
+    changes: AtomicU64,
+    pub(super) sync: SessionSync,
+    most: usize,
 }
 
 /// A value on cache lines of its own, so that cores at work on neighbouring shards do not slow each other down.
 #[repr(align(128))]
 struct Padded<T>(T);
-
-/// A session, in full.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(in crate::store) struct KnownSession {
-    pub(in crate::store) session: KeyHash,
-    pub(in crate::store) account: KeyHash,
-    pub(in crate::store) keep: Duration,
-    pub(in crate::store) used: Timestamp,
-}
 
 impl Sessions {
     pub fn new(max_sessions: usize, now: Timestamp) -> Self {
@@ -58,6 +57,10 @@ impl Sessions {
             count: AtomicUsize::new(0),
             next_swept: AtomicUsize::new(0),
             is_shared: AtomicBool::new(false),
+            has_unsent: AtomicBool::new(false),
+            changes: AtomicU64::new(0),
+            sync: SessionSync::default(),
+            most: max_sessions,
         }
     }
 
@@ -78,6 +81,9 @@ impl Sessions {
         }
         let (local, now) = (local_hash(session), self.origin.tenths(now));
         let used = self.change(local, |shard| shard.touch(session, local, now))?;
+        if used.is_due {
+            self.tell(session);
+        }
         Some(used.account)
     }
 
@@ -91,15 +97,17 @@ impl Sessions {
     /// Learns the sessions of a success, unless its request carried a session of another account: then it is not the
     /// account's own, and `false` is returned.
     pub(in crate::store) fn sign_in(&self, sign_in: &SignIn, now: Timestamp) -> bool {
-        let SignIn { account, keep, learned, carried } = sign_in;
-        let is_of_another = |session: &KeyHash| self.find(*session, now).is_some_and(|found| found.account != *account);
-        if carried.iter().any(is_of_another) {
-            return false;
+        let is_own = !self.is_of_another(sign_in, now);
+        if is_own {
+            KnownSession::learned(sign_in, now).for_each(|known| self.learn(known));
         }
-        for session in learned {
-            self.learn(KnownSession { session: *session, account: *account, keep: *keep, used: now });
-        }
-        true
+        is_own
+    }
+
+    /// Whether the request carried a session of another account.
+    pub(in crate::store) fn is_of_another(&self, sign_in: &SignIn, now: Timestamp) -> bool {
+        let mut found = sign_in.carried.iter().filter_map(|session| self.find(*session, now));
+        found.any(|known| known.account != sign_in.account)
     }
 
     /// Applies a change that an answer has made.
@@ -110,19 +118,91 @@ impl Sessions {
                     self.learn(KnownSession { session: new, used: now, ..known });
                 }
             }
-            SessionChange::Forget(session) => drop(self.forget(session)),
+            SessionChange::Forget(session) => self.forget(session),
         }
     }
 
     /// Learns a session that Redis does not have yet.
     fn learn(&self, known: KnownSession) {
-        let added = if self.is_shared.load(Ordering::Relaxed) { Flag::Unsent as u32 } else { 0 };
-        self.insert(known, |flags| flags | added);
+        if self.is_shared.load(Ordering::Relaxed) {
+            self.keep_after_all(known.session);
+            self.insert(known, |flags| flags | Flag::Unsent as u32);
+            self.has_unsent.store(true, Ordering::Release);
+        } else {
+            self.insert(known, |flags| flags);
+        }
     }
 
-    pub(in crate::store) fn forget(&self, session: KeyHash) -> bool {
+    /// Takes in a session that Redis has. If Redis is still to be sent what this process knows of it, the later use holds.
+    pub(super) fn insert_shared(&self, known: KnownSession) {
+        let local = local_hash(known.session);
+        let (flags, used) = self.shard(local).lock().flags(known.session, local);
+        let is_later = self.origin.tenths(known.used) > used;
+        let is_sent = flags & Flag::Unsent as u32 == 0;
+        if is_sent || is_later {
+            self.insert(known, |_| Flag::Loaded as u32);
+        } else {
+            self.change(local, |shard| {
+                shard.change_flags(known.session, local, |_, flags| flags | Flag::Loaded as u32);
+            });
+        }
+    }
+
+    pub(super) fn forget(&self, session: KeyHash) {
         let local = local_hash(session);
-        self.change(local, |shard| shard.remove(session, local))
+        if self.change(local, |shard| shard.remove(session, local)) {
+            self.changes.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes a use on another gateway.
+    pub(super) fn use_elsewhere(&self, session: KeyHash, used: Timestamp) {
+        let (local, used) = (local_hash(session), self.origin.tenths(used));
+        self.change(local, |shard| shard.use_elsewhere(session, local, used));
+    }
+
+    /// Tells on a use of a session.
+    fn tell(&self, session: KeyHash) {
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        if self.is_shared.load(Ordering::Relaxed) {
+            self.note_use(session);
+        }
+    }
+
+    /// How many sessions there may be.
+    pub(in crate::store) fn most(&self) -> usize {
+        self.most
+    }
+
+    /// How often sessions changed so far, uses that were told on included.
+    pub(in crate::store) fn mark(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
+    }
+
+    /// Calls `each` for every session whose time is not over, with its flags; in each shard those first whose last use
+    /// is the longest ago.
+    pub(in crate::store) fn each_lasting(&self, now: Timestamp, mut each: impl FnMut(KnownSession, u32)) {
+        let tenths = self.origin.tenths(now);
+        for Padded(shard) in &self.shards {
+            shard
+                .lock()
+                .oldest_first(tenths)
+                .for_each(|(session, found, flags)| each(self.known(session, found), flags));
+        }
+    }
+
+    /// Forgets all sessions.
+    pub(in crate::store) fn clear(&self) {
+        self.each_shard(SessionShard::clear);
+    }
+
+    /// Takes over a session from another process.
+    pub(in crate::store) fn restore(&self, known: KnownSession) {
+        self.insert(known, |flags| flags);
+    }
+
+    pub(super) fn each_shard(&self, mut change: impl FnMut(&mut SessionShard)) {
+        self.shards.iter().for_each(|shard| self.change_shard(&shard.0, &mut change));
     }
 
     /// Removes sessions whose time is over, in a part of the table. To be called about once a second.
@@ -132,7 +212,8 @@ impl Sessions {
         self.change_shard(&self.shards[number].0, |shard| shard.remove_expired(now));
     }
 
-    fn insert(&self, known: KnownSession, flags: impl FnOnce(u32) -> u32) {
+    pub(super) fn insert(&self, known: KnownSession, flags: impl FnOnce(u32) -> u32) {
+        self.changes.fetch_add(1, Ordering::Relaxed);
         let KnownSession { session, account, keep, used } = known;
         let (local, used) = (local_hash(session), self.origin.tenths(used));
         let new = Session { account, keep: tenths_of(keep), used };
@@ -145,7 +226,7 @@ impl Sessions {
     }
 
     /// Changes the shard of this hash, and counts.
-    fn change<T>(&self, local: u128, change: impl FnOnce(&mut SessionShard) -> T) -> T {
+    pub(super) fn change<T>(&self, local: u128, change: impl FnOnce(&mut SessionShard) -> T) -> T {
         self.change_shard(self.shard(local), change)
     }
 

@@ -5,6 +5,9 @@ use tempfile::TempDir;
 use super::*;
 use crate::clock::Clock;
 use crate::clock::ManualClock;
+use crate::decision::SessionChange;
+use crate::decision::SessionHashes;
+use crate::decision::SignIn;
 use crate::key::DisplayKey;
 use crate::key::Key;
 use crate::limit::Ladder;
@@ -38,7 +41,7 @@ fn bans_steps_seeds_and_the_secret_survive() {
     before.bans().ban_by_limit(subject.clone(), &ladder, &"the limit was reached".into());
     let network = BanSubject::Address("203.0.113.0/24".parse().expect("a network"));
     before.bans().ban_by_operator(network, Duration::from_secs(99), "scans".into()).expect("room");
-    write(&path, &SnapshotContent::of(&before)).expect("it is written");
+    write(&path, &export(&before).expect("memory")).expect("it is written");
     let mode = fs::metadata(&path).expect("it is there").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let bytes = fs::read(&path).expect("it is there");
@@ -76,11 +79,59 @@ fn a_ban_without_the_address_of_its_key_is_read_as_it_is() {
     assert_eq!((known.network(), &known.subject), (None, &subject));
 }
 
+#[tokio::test]
+async fn sessions_survive_with_their_last_use() {
+    let (folder, clock) = (TempDir::new().expect("a folder"), clock());
+    let path = folder.path().join("state");
+    let before = store(&clock);
+    let hour = Duration::from_secs(3600);
+    let sign_in = |account: u128, learned: u128| SignIn {
+        account: KeyHash(account),
+        keep: hour,
+        learned: [KeyHash(learned)].into_iter().collect(),
+        carried: SessionHashes::new(),
+    };
+    assert!(before.sign_in(sign_in(7, 1)).await && before.sign_in(sign_in(8, 2)).await);
+    clock.advance(hour / 2);
+    assert_eq!(before.sessions().account(KeyHash(1), clock.now()), Some(KeyHash(7)));
+    write(&path, &export(&before).expect("memory")).expect("it is written");
+    let mut after = store(&clock);
+    restore(&path, &mut after);
+    clock.advance(hour * 3 / 4);
+    assert_eq!(after.sessions().account(KeyHash(1), clock.now()), Some(KeyHash(7)));
+    assert_eq!(after.sessions().account(KeyHash(2), clock.now()), None);
+    // A file of a version that knew no sessions.
+    write(&path, &export_without_sessions(&before).expect("memory")).expect("it is written");
+    restore(&path, &mut after);
+    assert!(after.sessions().is_empty());
+}
+
+#[test]
+fn a_session_that_is_learned_or_used_after_a_minute_is_a_change_to_write() {
+    let clock = clock();
+    let store = store(&clock);
+    let mut mark = store.change_mark();
+    let mut changes = || {
+        let before = std::mem::replace(&mut mark, store.change_mark());
+        before != mark
+    };
+    let (session, keep) = (KeyHash(1), Duration::from_secs(86_400));
+    let (learned, carried) = ([session].into_iter().collect(), SessionHashes::new());
+    store.sign_in_now(&SignIn { account: KeyHash(7), keep, learned, carried });
+    assert!(changes());
+    clock.advance(Duration::from_secs(59));
+    assert!(store.sessions().account(session, clock.now()).is_some() && !changes());
+    clock.advance(Duration::from_secs(1));
+    assert!(store.sessions().account(session, clock.now()).is_some() && changes());
+    store.change_sessions_now(&[SessionChange::Forget(session)]);
+    assert!(changes());
+}
+
 #[test]
 fn a_damaged_file_is_put_aside_and_stops_nothing() {
     let (folder, clock) = (TempDir::new().expect("a folder"), clock());
     let path = folder.path().join("state");
-    write(&path, &SnapshotContent::of(&store(&clock))).expect("it is written");
+    write(&path, &export(&store(&clock)).expect("memory")).expect("it is written");
     let whole = fs::read(&path).expect("it is there");
     for damaged in [&whole[..whole.len() - 1], &whole[..5], b"", b"portcullis state 9\n"] {
         fs::write(&path, damaged).expect("it is written");
@@ -107,7 +158,7 @@ async fn changes_are_written_soon_and_at_the_end() {
     store.bans().ban_by_operator(network, Duration::from_secs(99), "".into()).expect("room");
     stop.cancel();
     keeping.await.expect("it ends");
-    assert_eq!(read(&path).expect("it is there").bans.len(), 1);
+    assert_eq!(read(&path).expect("it is there").0.bans.len(), 1);
     assert!(!beside(&path, ".new").exists());
 }
 

@@ -68,6 +68,7 @@ fn gauges() -> Gauges {
         rejected_connections: 4,
         connections: 3,
         bans: 2,
+        sessions: 5,
         store: "memory",
         store_up: true,
         store_keys: 7,

@@ -95,6 +95,9 @@ pub(super) const SLACK_MS: u64 = 1000;
 /// The same with a given time, which stands still while tests run.
 pub(super) const GIVEN_SLACK_MS: u64 = 61_000;
 
+/// How many sessions and forgotten sessions one call loads at most.
+pub(super) const SESSIONS_OF_PAGE: usize = 500;
+
 /// How many hexadecimal digits end the name of a key.
 pub(super) const KEY_DIGITS: usize = 32;
 
@@ -200,15 +203,21 @@ pub(super) static CONSTANTS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| 
         ("GIVEN_SLACK_MS", GIVEN_SLACK_MS.to_string()),
         ("MAX_KEYS", MAX_KEYS.to_string()),
         ("MOST_BANS", MOST_BANS.to_string()),
+        ("SESSIONS_OF_PAGE", SESSIONS_OF_PAGE.to_string()),
     ];
     all.extend(shared.map(|(name, value)| (name.to_owned(), value)));
     all
 });
 
 /// Constants that only scripts use.
-const OWN: [(&str, &str); 7] = [
+const OWN: [(&str, &str); 10] = [
     // In a second.
     ("MICROS", "1000000"),
+    // A tenth of a second, in which the time of a session is kept.
+    ("TENTH", "100000"),
+    // How long it is known which sessions were forgotten, and of how many at most.
+    ("FORGOTTEN_MS", "3600000"),
+    ("MOST_FORGOTTEN", "10000"),
     // Entries of logs have 6 bytes, or 7 if a log spans more than 2^48 us.
     ("MODULUS", "281474976710656"),
     ("WIDE_MODULUS", "72057594037927936"),

@@ -57,6 +57,11 @@ pub(super) fn banning() -> &'static Script {
     &SCRIPT
 }
 
+pub(super) fn sessions() -> &'static Script {
+    static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::of(&[include_str!("lua/sessions.lua").into()]));
+    &SCRIPT
+}
+
 pub(super) fn keyring() -> &'static Script {
     static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::of(&[include_str!("lua/keyring.lua").into()]));
     &SCRIPT

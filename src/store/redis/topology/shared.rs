@@ -18,6 +18,7 @@ use crate::store::LiveKeyRing;
 use crate::store::Observer;
 use crate::store::redis::scripts;
 use crate::store::redis::scripts::bans;
+use crate::store::redis::scripts::sessions;
 use crate::store::redis::settings::Mode;
 use crate::store::redis::settings::Settings;
 use crate::store::redis::settings::Time;
@@ -44,6 +45,8 @@ pub struct SharedRedis {
     pub(in crate::store::redis) keys_requested: AtomicBool,
     /// Redis was asked for the bans at least once.
     pub(in crate::store::redis) bans_requested: AtomicBool,
+    /// Redis was asked for the sessions at least once.
+    pub(in crate::store::redis) sessions_requested: AtomicBool,
     /// Whether this gateway may publish on the channel, as far as is known.
     pub(in crate::store::redis) may_publish: AtomicBool,
     /// What other gateways want to know of this one.
@@ -91,6 +94,7 @@ impl SharedRedis {
             updates: watch::Sender::new(()),
             is_discovered: AtomicBool::new(settings.mode == Mode::Single),
             bans_requested: AtomicBool::new(false),
+            sessions_requested: AtomicBool::new(false),
             may_publish: AtomicBool::new(true),
             questions: HeardQuestions::default(),
             holder: AtomicU32::new(fastrand::u32(..)),
@@ -105,7 +109,7 @@ impl SharedRedis {
         &self.key_ring
     }
 
-    /// Waits until every server was probed once and asked for signing keys and bans if it has them, but no longer than
+    /// Waits until every server was probed once and asked for signing keys, bans and sessions if it has them, but no longer than
     /// `patience`. A task must run [`watch`](crate::store::redis::watch::watch) meanwhile.
     pub async fn first_contact(&self, patience: Duration) {
         let mut updates = self.updates.subscribe();
@@ -147,7 +151,7 @@ impl SharedRedis {
         self.holder.load(Ordering::Acquire)
     }
 
-    /// The channel of resets, bans and questions.
+    /// The channel of resets, bans, sessions and questions.
     pub(in crate::store::redis) fn channel(&self) -> String {
         format!("{}:resets", self.settings.key_prefix)
     }
@@ -166,6 +170,7 @@ impl SharedRedis {
         is_probed
             && has(&self.keys_requested, &scripts::keyring_name(prefix))
             && has(&self.bans_requested, &bans::name(prefix))
+            && has(&self.sessions_requested, &sessions::name(prefix))
     }
 
     /// The server of the key with this name, if it is up.

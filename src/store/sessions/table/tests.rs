@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -67,10 +68,10 @@ fn a_flood_of_new_sessions_leaves_those_that_are_used() {
     for number in 0..100 {
         sessions.sign_in(&sign_in(7, 1_000_000, &[number], &[]), at(0));
     }
-    for flood in 0..10_000 {
-        sessions.sign_in(&sign_in(8, 1_000_000, &[1000 + flood], &[]), at(1 + u64::try_from(flood).unwrap()));
+    for flood in 0..10_000_u64 {
+        sessions.sign_in(&sign_in(8, 1_000_000, &[1000 + u128::from(flood)], &[]), at(1 + flood));
         if flood % 500 == 0 {
-            (0..50).for_each(|number| assert!(sessions.account(hash(number), at(1 + flood as u64)).is_some()));
+            assert!((0..50).all(|number| sessions.account(hash(number), at(1 + flood)).is_some()));
         }
     }
     assert_eq!(sessions.count(), 1000);

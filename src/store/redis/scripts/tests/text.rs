@@ -14,7 +14,7 @@ use crate::store::redis::scripts::text::Script;
 
 /// The scripts for these sets of kinds, and the other scripts.
 fn scripts(sets: impl Iterator<Item = usize>) -> Vec<&'static Script> {
-    let mut scripts = vec![text::is_known(), text::renewing(), text::banning(), text::keyring()];
+    let mut scripts = vec![text::is_known(), text::renewing(), text::banning(), text::sessions(), text::keyring()];
     for kinds in sets {
         scripts.extend([text::deciding(kinds, false), text::deciding(kinds, true), text::settling(kinds)]);
     }
