@@ -36,6 +36,7 @@ use portcullis::route::Case;
 use portcullis::route::Condition;
 use portcullis::route::Route;
 use portcullis::route::RouteTable;
+use portcullis::route::SessionCarriers;
 use portcullis::route::UpstreamId;
 
 pub(crate) fn benches(criterion: &mut Criterion) {
@@ -101,6 +102,7 @@ fn policy(keys: Vec<Vec<KeyPart>>) -> Policy {
         limits: (0..).map(LimitId).take(limits.len()).collect(),
         outcome: None,
         known_clients: None,
+        sessions: None,
         deny_response: None,
         denied: Vec::new(),
     };
@@ -117,5 +119,6 @@ fn policy(keys: Vec<Vec<KeyPart>>) -> Policy {
         upstream: UpstreamId(0),
         deny_response: DenyResponse::default(),
         channels: Vec::new(),
+        session_carriers: SessionCarriers::default(),
     }
 }

@@ -52,6 +52,7 @@ fn table(matches: &[&str]) -> RouteTable {
         limits: Vec::new(),
         outcome: None,
         known_clients: None,
+        sessions: None,
         deny_response: None,
         denied: Vec::new(),
     };

@@ -40,6 +40,7 @@ use crate::record::Gauges;
 use crate::record::Metrics;
 use crate::record::Sinks;
 use crate::route::RouteTable;
+use crate::route::SessionCarriers;
 use crate::route::UpstreamId;
 use crate::store::AnyStore;
 use crate::store::MemoryStore;
@@ -255,6 +256,7 @@ fn state() -> Arc<AdminState> {
         upstream: UpstreamId(0),
         deny_response: DenyResponse::default(),
         channels: Vec::new(),
+        session_carriers: SessionCarriers::default(),
     };
     let clock = ManualClock::at(Timestamp::from_micros(1_700_000_000_000_000));
     let sources = AdminSources {

@@ -128,9 +128,11 @@ fn unseen_route(policy: &Policy, route: Option<&Route>) -> Option<UnseenRoute> {
         waiting: named(&mut limits.clone().filter(waits)),
         concurrent: named(&mut limits.filter(|limit| matches!(limit.rule, Rule::Concurrent(_)))),
         knows_clients: route.is_some_and(|route| route.known_clients.is_some()),
+        learns_sessions: route.is_some_and(|route| route.sessions.is_some()),
         is_of_domain,
     };
-    let needs_more = !unseen.waiting.is_empty() || !unseen.concurrent.is_empty() || unseen.knows_clients;
+    let needs_more = !unseen.waiting.is_empty() || !unseen.concurrent.is_empty();
+    let needs_more = needs_more || unseen.knows_clients || unseen.learns_sessions;
     needs_more.then_some(unseen)
 }
 

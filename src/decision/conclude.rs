@@ -74,7 +74,8 @@ impl Plan<'_, '_> {
         let client = self.client.as_ref().filter(|_| passes);
         let known_client = client.and_then(|client| client.remember);
         let enrollment = client.and_then(|client| client.device.enrollment.clone());
-        Some(Box::new(PendingOutcome { route, charges: pending, known_client, enrollment }))
+        let sign_in = self.sign_in.clone().filter(|_| passes);
+        Some(Box::new(PendingOutcome { route, charges: pending, known_client, enrollment, sign_in }))
     }
 }
 

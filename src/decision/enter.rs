@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use super::CarriedSessions;
 use super::Policy;
 use super::device;
 use super::device::DeviceKeys;
@@ -21,6 +22,7 @@ use crate::request::header::header_values;
 use crate::request::method::body_overrides;
 use crate::route::BodyMethods;
 use crate::route::RequestReadings;
+use crate::route::Route;
 use crate::route::RouteId;
 use crate::route::Walk;
 
@@ -31,6 +33,7 @@ pub struct RoutedRequest<'p, 'h> {
     pub(super) head: &'h RequestHead<'h>,
     pub(super) admission: Admission,
     pub(super) device_keys: Option<DeviceKeys<'h>>,
+    pub(super) sessions: Option<&'h CarriedSessions>,
     /// What sessions and verified tokens prove.
     pub(super) identity: Identity<'h>,
     /// Whether the end of the request will be known, so that it can give its concurrency slots back.
@@ -68,7 +71,7 @@ pub fn enter<'p, 'h>(policy: &'p Policy, head: &'h RequestHead<'h>) -> RoutedReq
     let admission = admission(policy, head);
     let walk = walk(policy, head, BodyMethods::Known(&[]));
     let identity = Identity::default();
-    RoutedRequest { policy, head, admission, device_keys: None, identity, is_end_seen: true, walk }
+    RoutedRequest { policy, head, admission, device_keys: None, sessions: None, identity, is_end_seen: true, walk }
 }
 
 impl<'h> RoutedRequest<'_, 'h> {
@@ -78,10 +81,11 @@ impl<'h> RoutedRequest<'_, 'h> {
         Self { device_keys, ..self }
     }
 
-    /// Counts by the accounts whose sessions the request carries: by their marks, each once.
+    /// Counts by the accounts of these sessions. `None`: nothing learns sessions.
     #[must_use]
-    pub fn with_users(self, users: &'h [Box<str>]) -> Self {
-        Self { identity: Identity { users, ..self.identity }, ..self }
+    pub fn with_sessions(self, sessions: Option<&'h CarriedSessions>) -> Self {
+        let users = sessions.map_or(&[][..], CarriedSessions::users);
+        Self { sessions, identity: Identity { users, ..self.identity }, ..self }
     }
 
     /// Counts by the claims of the tokens that the request carries and that verify.
@@ -142,6 +146,10 @@ impl RoutedRequest<'_, '_> {
             return false;
         }
         let limits_hold = self.admission == Admission::Ordinary;
+        let names_account = |route: &Route| route.sessions.as_ref().is_some_and(|rule| rule.of.needs_body());
+        if self.walk.collected.iter().any(|&route| names_account(self.policy.routes.get(route))) {
+            return true;
+        }
         let asks =
             |limit| if self.policy.reads_body(limit) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
         if limits_hold && self.policy.each_applicable(&self.walk.collected, asks).is_break() {

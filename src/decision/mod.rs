@@ -6,6 +6,7 @@
 //! 3. [`Plan::conclude`] turns the store's verdicts into a [`Decision`].
 
 pub mod batch;
+pub mod carried_sessions;
 mod charges;
 pub mod conclude;
 pub mod conclusion;
@@ -25,6 +26,7 @@ pub mod report;
 mod ruling;
 pub mod session;
 pub mod settle;
+pub mod sign_in;
 mod source;
 
 pub use self::batch::Batch;
@@ -32,6 +34,8 @@ pub use self::batch::Charge;
 pub use self::batch::Settlement;
 pub use self::batch::Verdict;
 pub use self::batch::Verdicts;
+pub use self::carried_sessions::CarriedSessions;
+pub use self::carried_sessions::GainedSessions;
 pub use self::conclusion::Decision;
 pub use self::conclusion::Pass;
 pub use self::denial::Denial;
@@ -53,3 +57,5 @@ pub use self::session::SessionChange;
 pub use self::session::SessionHashes;
 pub use self::session::SignIn;
 pub use self::settle::PendingOutcome;
+pub use self::sign_in::PendingSignIn;
+pub use self::sign_in::SuccessOwner;

@@ -13,11 +13,15 @@ use super::Charge;
 use super::Policy;
 use super::batch::Force;
 use super::batch::Items;
+use super::carried_sessions::MARK_DIGITS;
+use super::carried_sessions::account;
+use super::carried_sessions::mark;
 use crate::client::ClientIp;
 use crate::key::DisplayKey;
 use crate::key::Hashers;
 use crate::key::Key;
 use crate::key::KeyHash;
+use crate::key::KeyHasher;
 use crate::key::KeySpec;
 use crate::key::Selector;
 use crate::key::operator;
@@ -55,6 +59,9 @@ pub struct QueriedKey {
     pub named: DisplayKey,
 }
 
+/// A selector, and its value.
+type NamedValue<'v> = (Cow<'v, str>, Cow<'v, str>);
+
 /// What is wrong with a query.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum InvalidLimitQuery {
@@ -70,6 +77,8 @@ pub enum InvalidLimitQuery {
     NotAnAddress,
     #[error("applications may take this value for too many names")]
     TooManyReadings,
+    #[error("`user` needs the mark of an account, or what names it, with a blank between: {}", listed(&borrowed(.parts)))]
+    NotAnAccount { parts: Vec<String> },
     #[error("{0}")]
     Cost(#[from] InvalidRule),
     #[error("this limit counts concurrent requests or different values, which cost 1 each")]
@@ -99,6 +108,7 @@ impl LimitQuery {
         let is_distinct =
             |name: &str| found.distinct.as_ref().is_some_and(|part| operator::is_called(&part.selector, name));
         let (distinct, values): (Vec<_>, Vec<_>) = values.iter().cloned().partition(|(name, _)| is_distinct(name));
+        let distinct = with_marks(policy, distinct, hasher)?;
         let invalid = |error| match error {
             InvalidKeyValues::Unknown(name) => InvalidLimitQuery::NoSuchPart {
                 near: nearest(&name, &borrowed(&selectors)).map(str::to_owned),
@@ -109,6 +119,7 @@ impl LimitQuery {
             InvalidKeyValues::NotAnAddress => InvalidLimitQuery::NotAnAddress,
             InvalidKeyValues::TooManyReadings => InvalidLimitQuery::TooManyReadings,
         };
+        let values = with_marks(policy, values, hasher)?;
         let keys = operator::keys(&found.key, &values, keeps_case).map_err(invalid)?;
         let queried = |key: &Key| QueriedKey {
             key: hasher.hash(&found.name, key),
@@ -160,6 +171,34 @@ impl LimitQuery {
     /// Whether a hit takes a concurrency slot, which is to be given back.
     pub fn is_in_flight(&self) -> bool {
         matches!(self.rule, Rule::Concurrent(_))
+    }
+}
+
+/// The same values, with the marks of accounts in place of what names them.
+fn with_marks<'v>(
+    policy: &Policy,
+    mut values: Vec<NamedValue<'v>>,
+    hasher: &KeyHasher,
+) -> Result<Vec<NamedValue<'v>>, InvalidLimitQuery> {
+    for (_, value) in values.iter_mut().filter(|(name, _)| name.parse() == Ok(Selector::User)) {
+        *value = Cow::Owned(user(policy, value, hasher)?);
+    }
+    Ok(values)
+}
+
+/// The mark of an account: as it is, or of what names it, as the first route with `sessions` reads it. Of an account that
+/// several values name, all with a blank between; the last one may have blanks.
+fn user(policy: &Policy, value: &str, hasher: &KeyHasher) -> Result<String, InvalidLimitQuery> {
+    let is_mark = value.len() == MARK_DIGITS && value.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let rule = policy.routes.all().iter().find_map(|route| route.sessions.as_ref());
+    let Some(rule) = rule.filter(|_| !is_mark && !value.is_empty()) else { return Ok(value.to_ascii_lowercase()) };
+    let names: Vec<_> = rule.of.parts.iter().map(|part| operator::name_of(&part.selector)).collect();
+    let words = value.splitn(names.len(), ' ').map(Cow::Borrowed);
+    let values: Vec<_> = names.iter().map(|name| Cow::Borrowed(name.as_str())).zip(words).collect();
+    // Of a name with several readings nobody has learned a session.
+    match operator::keys(&rule.of, &values, |_| false).as_deref() {
+        Ok([key, ..]) => Ok(mark(account(key, hasher)).into()),
+        Ok([]) | Err(_) => Err(InvalidLimitQuery::NotAnAccount { parts: names }),
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::Batch;
 use super::DenialCause;
+use super::PendingSignIn;
 use super::RoutedRequest;
 use super::charges::PlannedCharges;
 use super::charges::ban_left;
@@ -33,6 +34,8 @@ pub struct Plan<'p, 'h> {
     pub(super) outcome: Option<RouteId>,
     /// `None` on routes without `known_clients`.
     pub(super) client: Option<Box<ClientMatch>>,
+    /// `None` on routes without `sessions`.
+    pub(super) sign_in: Option<Box<PendingSignIn>>,
 }
 
 impl<'p, 'h> RoutedRequest<'p, 'h> {
@@ -45,6 +48,7 @@ impl<'p, 'h> RoutedRequest<'p, 'h> {
             charges: PlannedCharges::default(),
             outcome: None,
             client: None,
+            sign_in: None,
         };
         plan.denied_for = plan.entry.denied_for(hasher);
         if plan.denied_for.is_none() {
@@ -98,11 +102,17 @@ impl<'p> Plan<'p, '_> {
 
     /// Adds the charges, and what is needed to know the client.
     fn fill(&mut self, hasher: &KeyHasher) {
-        let RoutedRequest { policy, head, admission, device_keys, identity, is_end_seen, ref walk } = self.entry;
+        let RoutedRequest { policy, head, admission, device_keys, sessions, identity, is_end_seen, ref walk } =
+            self.entry;
         let with =
             |has: fn(&Route) -> bool| walk.collected.iter().copied().find(|&route| has(policy.routes.get(route)));
         self.outcome = with(|route| route.outcome.is_some());
         let knowing_route = with(|route| route.known_clients.is_some());
+        if let (Some(route), Some(sessions)) = (with(|route| route.sessions.is_some()), sessions) {
+            self.sign_in = with_source(policy, head, self.fields, walk, identity, |source| {
+                PendingSignIn::of(policy, route, source, sessions, hasher).map(Box::new)
+            });
+        }
         if matches!(admission, Admission::Allowed(_)) {
             return;
         }

@@ -20,6 +20,7 @@ use crate::list::Membership;
 use crate::route::Route;
 use crate::route::RouteId;
 use crate::route::RouteTable;
+use crate::route::SessionCarriers;
 use crate::route::UpstreamId;
 
 /// The rules in force.
@@ -39,6 +40,8 @@ pub struct Policy {
     pub deny_response: DenyResponse,
     /// The names of the channels of `notify`, by `ChannelId`.
     pub channels: Vec<Arc<str>>,
+    /// Where requests to any route carry sessions.
+    pub session_carriers: SessionCarriers,
 }
 
 /// A list, and what of a request is looked up in it.
@@ -129,7 +132,9 @@ impl Policy {
     /// Whether a route needs what a token claims, beside its limits.
     pub(super) fn route_reads_claims(&self, route: &Route) -> bool {
         let lists = route.only.iter().flatten().filter_map(|&list| self.list(list).of.as_ref());
-        lists.chain(route.known_clients.iter().flat_map(|known| &known.of.parts)).any(part_reads_claims)
+        let known = route.known_clients.as_ref().into_iter().flat_map(|known| &known.of.parts);
+        let signed_in = route.sessions.as_ref().into_iter().flat_map(|rule| &rule.of.parts);
+        lists.chain(known).chain(signed_in).any(part_reads_claims)
     }
 
     /// How a request stands to a list.

@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use super::PendingSignIn;
 use super::Policy;
 use super::batch::Charged;
 use super::batch::Items;
@@ -23,6 +24,8 @@ pub struct PendingOutcome {
     pub(super) known_client: Option<(RouteId, KnownClientKey)>,
     /// The client that gets a device cookie after a success.
     pub enrollment: Option<DeviceEnrollment>,
+    /// What makes a success the own one of the name in the request. `None`: every success is.
+    pub sign_in: Option<Box<PendingSignIn>>,
 }
 
 /// A key of a limit that the request passed, for which the outcome matters.

@@ -38,8 +38,9 @@ pub async fn enforce(
 ) -> Result<Passed, Response<ResponseBody>> {
     let Admitted { mut exchange, body, upgrade, .. } = admitted;
     let action = match decided {
-        Ok(FinalDecision { record, reservation, action }) => {
+        Ok(FinalDecision { record, reservation, action, sessions }) => {
             exchange.set_decision(record, reservation);
+            exchange.set_sessions(sessions);
             action
         }
         Err(DecideError::BadRequest(bad_request)) => return Err(reply::refuse(exchange, bad_request)),

@@ -14,12 +14,16 @@ use super::call_fault::Fault;
 use super::decide::record::DecisionRecord;
 use super::facts::Facts;
 use super::forward::device;
+use super::reservation::Answered;
 use super::reservation::Reservation;
 use super::reservation::SettlementTask;
 use super::snapshot::Snapshot;
 use super::worker_state::WorkerState;
 use crate::client::Identity;
+use crate::decision::CarriedSessions;
+use crate::decision::GainedSessions;
 use crate::decision::device::DeviceEnrollment;
+use crate::head::Fields;
 use crate::head::KnownName;
 use crate::head::Name;
 use crate::listen::InterimSender;
@@ -52,8 +56,10 @@ pub struct Exchange {
     forwarding: Option<Forwarding>,
     /// The outcome, once it was observed.
     meaning: Option<ObservedOutcome>,
-    /// The device to enroll with this answer, after a success.
+    /// The device to enroll with this answer, if it is a success.
     enrollment: Option<Box<DeviceEnrollment>>,
+    /// The sessions that the request carries; `None`: none that is known.
+    sessions: Option<Box<CarriedSessions>>,
     /// The status that the client got; `None` when it left before.
     status: Option<StatusCode>,
     bytes_out: u64,
@@ -96,6 +102,7 @@ impl Exchange {
             forwarding: None,
             meaning: None,
             enrollment: None,
+            sessions: None,
             status: None,
             bytes_out: 0,
             error: None,
@@ -213,15 +220,52 @@ impl Exchange {
         self.reservation.outcome_rule()
     }
 
-    /// Settles the request in the store by its outcome, once. `is_through`: the answer has ended as well, so the slots
-    /// are given back.
-    pub fn settle(&mut self, meaning: ObservedOutcome, is_through: bool) -> SettlementTask {
-        let Some(settled) = self.reservation.settle(meaning.outcome(), is_through) else {
+    /// Settles the request in the store by what its answer says, once. `is_through`: the answer has ended as well, so the
+    /// slots are given back. Where the settlement is to tell the outcome, that goes to
+    /// [`set_outcome`](Self::set_outcome).
+    pub fn settle(&mut self, answered: Answered, is_through: bool) -> SettlementTask {
+        let Some(settled) = self.reservation.settle(answered, is_through) else {
             return SettlementTask::default();
         };
-        self.meaning = Some(meaning);
-        self.enrollment = settled.enrollment.filter(|_| meaning == ObservedOutcome::Known(Outcome::Success));
+        self.meaning = Some(settled.outcome.map_or(ObservedOutcome::Unknown, ObservedOutcome::Known));
+        self.enrollment = settled.enrollment;
         settled.settlement
+    }
+
+    /// What the answer means, once the store has said whose it is.
+    pub fn set_outcome(&mut self, outcome: Outcome) {
+        self.meaning = Some(ObservedOutcome::Known(outcome));
+    }
+
+    /// The request carries these sessions, which its answer may renew or end.
+    pub fn set_sessions(&mut self, sessions: Option<Box<CarriedSessions>>) {
+        self.sessions = sessions;
+    }
+
+    /// Renews or ends the sessions that the request carries, by the head of its answer.
+    pub fn renew_sessions(&mut self, answer: &Fields) {
+        let Some(sessions) = &self.sessions else { return };
+        let store = &self.worker.store;
+        let changes = sessions.changes(&self.live.policy, answer, &store.hasher());
+        if !changes.is_empty() {
+            // This process knows at once; the others hear of it from a task.
+            drop(store.change_sessions(changes.into_vec()));
+        }
+    }
+
+    /// Where the body of a success may have tokens.
+    pub fn awaited_tokens(&self) -> Option<&Arc<[Box<str>]>> {
+        self.reservation.awaited_tokens()
+    }
+
+    /// The sessions that the head of the answer gives its client.
+    pub fn gained(&self, answer: &Fields) -> GainedSessions {
+        self.reservation.gained(answer)
+    }
+
+    /// Adds the tokens in the body of the answer.
+    pub fn add_tokens(&self, gained: &mut GainedSessions, tokens: &[Box<str>]) {
+        self.reservation.add_tokens(gained, tokens);
     }
 
     /// Whether the request holds concurrency slots until it ends.
@@ -229,14 +273,16 @@ impl Exchange {
         self.reservation.holds_slots()
     }
 
-    /// Whether a success sets a device cookie.
-    pub fn may_set_device_cookie(&self) -> bool {
-        self.reservation.may_enroll()
+    /// Whether the client gets the head of the answer only when its outcome is known: a success sets a device cookie, or
+    /// gives a session that the store has to learn before.
+    pub fn holds_head(&self) -> bool {
+        self.reservation.may_enroll() || self.reservation.may_sign_in()
     }
 
     /// Takes the device cookie for the answer, after a success. `None` on a second call.
     pub fn take_device_cookie(&mut self) -> Option<String> {
-        let enrollment = self.enrollment.take()?;
+        let is_success = self.meaning == Some(ObservedOutcome::Known(Outcome::Success));
+        let enrollment = self.enrollment.take().filter(|_| is_success)?;
         let now = self.worker.clock.now();
         let ring = self.worker.store.key_ring().load_for_signing(now);
         device::set_cookie(&self.live.policy, &ring, now, &enrollment, self.facts.is_secure)

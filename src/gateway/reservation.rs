@@ -13,9 +13,14 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::snapshot::Snapshot;
+use crate::decision::GainedSessions;
 use crate::decision::PendingOutcome;
+use crate::decision::PendingSignIn;
 use crate::decision::Settlement;
+use crate::decision::SignIn;
+use crate::decision::SuccessOwner;
 use crate::decision::device::DeviceEnrollment;
+use crate::head::Fields;
 use crate::key::KeyHash;
 use crate::outcome::Outcome;
 use crate::outcome::OutcomeRule;
@@ -51,8 +56,19 @@ pub struct AwaitedOutcome {
 #[derive(Debug)]
 pub struct SettledRequest {
     pub settlement: SettlementTask,
+    /// What the answer means; `None`: that cannot be known, or the settlement will tell.
+    pub outcome: Option<Outcome>,
     /// The device that a success enrolls.
     pub enrollment: Option<Box<DeviceEnrollment>>,
+}
+
+/// What an answer says.
+#[derive(Debug, Default)]
+pub struct Answered {
+    /// By the rule of its route; `None`: it cannot be decided.
+    pub outcome: Option<Outcome>,
+    /// The sessions that it gives its client.
+    pub gained: GainedSessions,
 }
 
 impl Reservation {
@@ -87,11 +103,42 @@ impl Reservation {
         awaited.is_some_and(|awaited| awaited.pending.enrollment.is_some())
     }
 
+    /// Whether a success gives the client a session, which the store has to learn before the client has it.
+    pub fn may_sign_in(&self) -> bool {
+        self.sign_in().is_some()
+    }
+
+    /// Where the body of a success may have tokens, besides what the outcome needs of it.
+    pub fn awaited_tokens(&self) -> Option<&Arc<[Box<str>]>> {
+        let (live, sign_in) = self.sign_in()?;
+        sign_in.tokens(&live.policy)
+    }
+
+    /// The sessions that the head of the answer gives its client.
+    pub fn gained(&self, answer: &Fields) -> GainedSessions {
+        let gained = |(live, sign_in): (&Arc<Snapshot>, &PendingSignIn)| {
+            Some(sign_in.gained(&live.policy, answer, &self.0.as_ref()?.store.hasher()))
+        };
+        self.sign_in().and_then(gained).unwrap_or_default()
+    }
+
+    /// Adds the tokens in the body of the answer.
+    pub fn add_tokens(&self, gained: &mut GainedSessions, tokens: &[Box<str>]) {
+        if let (Some((live, sign_in)), Some(reserved)) = (self.sign_in(), &self.0) {
+            sign_in.add_tokens(gained, &live.policy, tokens, &reserved.store.hasher());
+        }
+    }
+
+    fn sign_in(&self) -> Option<(&Arc<Snapshot>, &PendingSignIn)> {
+        let AwaitedOutcome { live, pending } = self.0.as_ref()?.pending.as_ref()?;
+        Some((live, pending.sign_in.as_deref()?))
+    }
+
     /// Settles the request in the store; `None` when it was settled already, or when nothing depends on the outcome.
     /// Without an outcome the request reached the application, but its outcome is unknown. `is_through`: the request
     /// has ended, so its slots are given back.
-    pub fn settle(&mut self, outcome: Option<Outcome>, is_through: bool) -> Option<SettledRequest> {
-        self.0.as_mut()?.settle(outcome, is_through)
+    pub fn settle(&mut self, answered: Answered, is_through: bool) -> Option<SettledRequest> {
+        self.0.as_mut()?.settle(answered, is_through)
     }
 
     /// The request has ended. If it was not settled yet, it is settled now: with an unknown outcome, which is returned,
@@ -99,9 +146,9 @@ impl Reservation {
     pub fn abandon(&mut self) -> Option<ObservedOutcome> {
         let reserved = self.0.as_mut()?;
         if reserved.is_sent {
-            reserved.settle(None, true).map(|_| ObservedOutcome::Unknown)
+            reserved.settle(Answered::default(), true).map(|_| ObservedOutcome::Unknown)
         } else {
-            reserved.settle(Some(Outcome::Neither), true);
+            reserved.settle(Answered { outcome: Some(Outcome::Neither), ..Answered::default() }, true);
             None
         }
     }
@@ -123,12 +170,21 @@ impl Drop for Reservation {
 }
 
 impl Reserved {
-    fn settle(&mut self, outcome: Option<Outcome>, is_through: bool) -> Option<SettledRequest> {
+    fn settle(&mut self, answered: Answered, is_through: bool) -> Option<SettledRequest> {
         let AwaitedOutcome { live, mut pending } = self.pending.take()?;
         let enrollment = pending.enrollment.take().map(Box::new);
+        let sign_in = pending.sign_in.take().filter(|_| answered.outcome == Some(Outcome::Success));
+        let owner = sign_in.map(|sign_in| sign_in.owner(&live.policy, answered.gained, &self.store.hasher()));
+        let outcome = match owner {
+            None | Some(SuccessOwner::Own) => answered.outcome,
+            Some(SuccessOwner::Other) => Some(Outcome::Failure),
+            Some(SuccessOwner::Learning(sign_in)) => {
+                return Some(self.sign_in(AwaitedOutcome { live, pending }, sign_in, enrollment, is_through));
+            }
+        };
         let mut settlements = pending.settlements(&live.policy, outcome);
         if settlements.is_empty() {
-            return Some(SettledRequest { settlement: SettlementTask::default(), enrollment });
+            return Some(SettledRequest { settlement: SettlementTask::Done, outcome, enrollment });
         }
         let gives_back =
             settlements.iter().any(|it| !matches!(it, Settlement::Keep { .. } | Settlement::Charge { .. }));
@@ -137,7 +193,7 @@ impl Reserved {
         settlements.extend(slots.iter().copied().map(Settlement::Release));
         let settled = self.store.settle_here(&settlements);
         if settled == settlements.len() {
-            return Some(SettledRequest { settlement: SettlementTask::default(), enrollment });
+            return Some(SettledRequest { settlement: SettlementTask::Done, outcome, enrollment });
         }
         drop(settlements);
         let write = run_to_end(&self.store, |store| async move {
@@ -146,39 +202,105 @@ impl Reserved {
             settlements.extend(slots.into_iter().map(Settlement::Release));
             let _ = store.settle(&settlements[settled..]).await;
         });
-        Some(SettledRequest { settlement: SettlementTask(write.filter(|_| gives_back)), enrollment })
+        let settlement = match write {
+            Started::Running(write) if gives_back => SettlementTask::Writing(write),
+            Started::Running(_) | Started::Ended(()) | Started::Lost => SettlementTask::Done,
+        };
+        Some(SettledRequest { settlement, outcome, enrollment })
     }
-}
 
-/// Waits until the store has recorded what frees a client, so that the client is free when it has its answer. Dropping
-/// it does not stop the write.
-#[derive(Debug, Default)]
-pub struct SettlementTask(Option<JoinHandle<()>>);
-
-impl Future for SettlementTask {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if let Some(write) = &mut self.0 {
-            drop(ready!(Pin::new(write).poll(cx)));
-            self.0 = None;
+    /// Has the store learn the sessions of a success, and settles the request by what the store knows of those that it
+    /// carried.
+    fn sign_in(
+        &mut self,
+        awaited: AwaitedOutcome,
+        sign_in: SignIn,
+        enrollment: Option<Box<DeviceEnrollment>>,
+        is_through: bool,
+    ) -> SettledRequest {
+        let slots = if is_through { mem::take(&mut self.slots) } else { SmallVec::new() };
+        let signing_in = run_to_end(&self.store, |store| async move {
+            let AwaitedOutcome { live, pending } = awaited;
+            let outcome = if store.sign_in(sign_in).await { Outcome::Success } else { Outcome::Failure };
+            let mut settlements = pending.settlements(&live.policy, Some(outcome));
+            settlements.extend(slots.into_iter().map(Settlement::Release));
+            let settled = store.settle_here(&settlements);
+            if settled < settlements.len() {
+                // If Redis does not get this, the charges stay, to the disadvantage of the client.
+                let _ = store.settle(&settlements[settled..]).await;
+            }
+            outcome
+        });
+        match signing_in {
+            Started::Ended(outcome) => {
+                SettledRequest { settlement: SettlementTask::Done, outcome: Some(outcome), enrollment }
+            }
+            Started::Running(task) => {
+                SettledRequest { settlement: SettlementTask::SigningIn(task), outcome: None, enrollment }
+            }
+            Started::Lost => SettledRequest { settlement: SettlementTask::Done, outcome: None, enrollment },
         }
-        Poll::Ready(())
     }
 }
 
-/// Runs a write to a remote store in a task of its own, so that it completes even when the request ends.
-fn run_to_end<F>(store: &Arc<AnyStore>, write: impl FnOnce(Arc<AnyStore>) -> F) -> Option<JoinHandle<()>>
-where
-    F: Future<Output = ()> + Send + 'static,
-{
-    let mut write = Box::pin(write(Arc::clone(store)));
-    if write.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
-        return None;
+/// Waits until the store has recorded what frees a client, so that the client is free when it has its answer, and what it
+/// learns of sessions. Dropping it does not stop the work.
+#[derive(Debug, Default)]
+pub enum SettlementTask {
+    #[default]
+    Done,
+    Writing(JoinHandle<()>),
+    /// It ends with what the answer means.
+    SigningIn(JoinHandle<Outcome>),
+}
+
+impl SettlementTask {
+    /// Whether it is to tell what the answer means.
+    pub fn is_signing_in(&self) -> bool {
+        matches!(self, Self::SigningIn(_))
     }
-    let runtime = Handle::try_current().ok()?;
-    // The worker waits for these tasks before it ends.
-    Some(store.tasks().spawn_on(write, &runtime))
+}
+
+/// The output is what the answer means, where that was not known before.
+impl Future for SettlementTask {
+    type Output = Option<Outcome>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Outcome>> {
+        let outcome = match &mut *self {
+            Self::Done => None,
+            Self::Writing(write) => {
+                drop(ready!(Pin::new(write).poll(cx)));
+                None
+            }
+            Self::SigningIn(task) => ready!(Pin::new(task).poll(cx)).ok(),
+        };
+        *self = Self::Done;
+        Poll::Ready(outcome)
+    }
+}
+
+/// What became of work for a store.
+enum Started<T> {
+    Ended(T),
+    Running(JoinHandle<T>),
+    /// This thread runs no tasks.
+    Lost,
+}
+
+/// Runs work for a remote store in a task of its own, so that it completes even when the request ends.
+fn run_to_end<F>(store: &Arc<AnyStore>, work: impl FnOnce(Arc<AnyStore>) -> F) -> Started<F::Output>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    let mut work = Box::pin(work(Arc::clone(store)));
+    if let Poll::Ready(output) = work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        return Started::Ended(output);
+    }
+    match Handle::try_current() {
+        // The worker waits for these tasks before it ends.
+        Ok(runtime) => Started::Running(store.tasks().spawn_on(work, &runtime)),
+        Err(_) => Started::Lost,
+    }
 }
 
 #[cfg(test)]

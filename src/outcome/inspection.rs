@@ -21,6 +21,8 @@ use crate::request::encoding::ContentCodings;
 #[derive(Debug)]
 pub struct Inspection {
     rule: Arc<OutcomeRule>,
+    /// Dotted paths of what is a token where the body is JSON.
+    tokens: Arc<[Box<str>]>,
     /// How the head matches: the success side, then the failure side.
     sides: (SideMatch, SideMatch),
     codings: ContentCodings,
@@ -30,6 +32,17 @@ pub struct Inspection {
     is_full: bool,
     /// The answer is partial content, so its body is never complete.
     is_part: bool,
+}
+
+/// What an answer means, read to its end.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Inspected {
+    /// `None` when it cannot be decided.
+    pub outcome: Option<Outcome>,
+    /// The tokens in the body.
+    pub tokens: Vec<Box<str>>,
+    /// The body broke off before its end, and may have had tokens there.
+    pub may_lack_tokens: bool,
 }
 
 /// How a body ended.
@@ -51,12 +64,28 @@ enum Coverage {
 }
 
 impl Inspection {
-    /// Begins when the head does not decide the outcome. `bound` is in bytes of decoded text.
-    pub fn begin(rule: Arc<OutcomeRule>, status: StatusCode, fields: &Fields, bound: usize) -> Self {
+    /// Begins when the head does not decide the outcome, or where the body may have tokens. `bound` is in bytes of decoded
+    /// text.
+    pub fn begin(
+        rule: Arc<OutcomeRule>,
+        tokens: Option<Arc<[Box<str>]>>,
+        status: StatusCode,
+        fields: &Fields,
+        bound: usize,
+    ) -> Self {
         let sides = rule.sides_of_head(status, fields);
         let is_part = status == StatusCode::PARTIAL_CONTENT;
         let read = BodyBuffer::expecting(room(bound));
-        Self { rule, sides, codings: ContentCodings::of(fields), bound, read, is_full: false, is_part }
+        Self {
+            rule,
+            tokens: tokens.unwrap_or_default(),
+            sides,
+            codings: ContentCodings::of(fields),
+            bound,
+            read,
+            is_full: false,
+            is_part,
+        }
     }
 
     /// Takes the next bytes of the body, as they came.
@@ -71,8 +100,8 @@ impl Inspection {
         self.is_full
     }
 
-    /// The outcome; `None` when it cannot be decided.
-    pub fn conclude(self, ending: BodyEnd) -> Option<Outcome> {
+    /// The outcome, and the tokens in the body.
+    pub fn conclude(self, ending: BodyEnd) -> Inspected {
         let decoded = if self.codings.is_none() {
             DecodedTexts { bodies: vec![Cow::Borrowed(self.read.as_slice())], seen: Coverage::All }
         } else {
@@ -81,14 +110,23 @@ impl Inspection {
             DecodedTexts { bodies: decoded.bodies, seen }
         };
         let texts = decoded.bounded(self.bound, self.is_full, ending == BodyEnd::Cut || self.is_part);
-        let documents = texts.documents(&self.rule);
+        let documents = if self.reads_json() { texts.documents() } else { Vec::new() };
         let ask = |head, matchers: &Option<Matchers>, side| match (head, matchers) {
             (SideMatch::Unsure, Some(matchers)) => texts.ask(&documents, matchers, side),
             (known, _) => known,
         };
         let success = ask(self.sides.0, &self.rule.success, Side::Success);
         let failure = ask(self.sides.1, &self.rule.failure, Side::Failure);
-        self.rule.resolve(success, failure)
+        Inspected {
+            outcome: self.rule.resolve(success, failure),
+            tokens: self.tokens.iter().flat_map(|path| json::texts(&documents, path)).collect(),
+            may_lack_tokens: !self.tokens.is_empty() && texts.seen == Coverage::Fragment,
+        }
+    }
+
+    fn reads_json(&self) -> bool {
+        let mut sides = [&self.rule.success, &self.rule.failure].into_iter().flatten();
+        !self.tokens.is_empty() || sides.any(|matchers| !matchers.json.is_empty())
     }
 }
 
@@ -127,12 +165,8 @@ impl DecodedTexts<'_> {
         self
     }
 
-    /// The bodies that are JSON, if a matcher needs JSON.
-    fn documents(&self, rule: &OutcomeRule) -> Vec<Value> {
-        let mut sides = [&rule.success, &rule.failure].into_iter().flatten();
-        if sides.all(|matchers| matchers.json.is_empty()) {
-            return Vec::new();
-        }
+    /// The bodies that are JSON.
+    fn documents(&self) -> Vec<Value> {
         let document = |body: &Cow<'_, [u8]>| {
             let text = String::from_utf8_lossy(body);
             serde_json::from_str(text.trim_start_matches('\u{feff}')).ok()

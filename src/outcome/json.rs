@@ -1,4 +1,4 @@
-//! Compares the value at a dotted path of a JSON answer.
+//! Reads the value at a dotted path of a JSON answer.
 
 use serde_json::Value;
 
@@ -6,6 +6,16 @@ use serde_json::Value;
 /// JSON, numbers by their value. Array elements are named by their position, from 0.
 pub fn matches(document: &Value, path: &str, expected: &str) -> bool {
     at(document, path).is_some_and(|value| is_spelt(value, expected))
+}
+
+/// The text at a dotted path, of each document that has one there.
+pub fn texts(documents: &[Value], path: &str) -> impl Iterator<Item = Box<str>> {
+    let text = |document| match at(document, path)? {
+        Value::String(text) if !text.is_empty() => Some(text.as_str().into()),
+        Value::Number(number) => Some(number.to_string().into()),
+        _ => None,
+    };
+    documents.iter().filter_map(text)
 }
 
 fn at<'v>(document: &'v Value, path: &str) -> Option<&'v Value> {

@@ -13,6 +13,7 @@ pub mod status;
 
 pub use self::body::BodyPattern;
 pub use self::body::InvalidBodyPattern;
+pub use self::inspection::Inspected;
 pub use self::inspection::Inspection;
 pub use self::matchers::Matchers;
 pub use self::rule::Outcome;

@@ -7,19 +7,33 @@ use crate::head::KnownName;
 /// Whether the answer sets a cookie whose name matches. A cookie that is deleted again or expires at once does not
 /// count.
 pub(super) fn sets(fields: &Fields, name: &Glob) -> bool {
-    let lines = || fields.get_all(KnownName::SET_COOKIE).filter_map(SetCookie::parse);
-    let named = |cookie: &SetCookie<'_>| name.matches(&String::from_utf8_lossy(cookie.name));
-    lines().enumerate().filter(|(_, cookie)| named(cookie)).any(|(position, cookie)| {
-        // Of several lines for one cookie a browser keeps the last one.
-        let is_last = !lines().skip(position + 1).any(|later| later.is_same(&cookie));
-        is_last && !cookie.is_deleted(fields)
-    })
+    answered(fields).any(|cookie| !cookie.is_deleted && name.matches(&String::from_utf8_lossy(cookie.name)))
 }
 
 /// Whether the answer sets or deletes a cookie whose name matches.
 pub(super) fn names(fields: &Fields, name: &Glob) -> bool {
     let lines = fields.get_all(KnownName::SET_COOKIE).filter_map(SetCookie::parse);
     lines.into_iter().any(|cookie| name.matches(&String::from_utf8_lossy(cookie.name)))
+}
+
+/// A cookie that an answer sets or deletes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct AnsweredCookie<'h> {
+    pub name: &'h [u8],
+    /// As a browser sends it back.
+    pub value: &'h [u8],
+    pub is_deleted: bool,
+}
+
+/// The cookies that the answer sets or deletes, as they are once it has been read whole: of several lines for one cookie
+/// the last one.
+pub fn answered(fields: &Fields) -> impl Iterator<Item = AnsweredCookie<'_>> {
+    let lines = || fields.get_all(KnownName::SET_COOKIE).filter_map(SetCookie::parse);
+    lines().enumerate().filter_map(move |(position, cookie)| {
+        let is_last = !lines().skip(position + 1).any(|later| later.is_same(&cookie));
+        let is_deleted = cookie.is_deleted(fields);
+        is_last.then_some(AnsweredCookie { name: cookie.name, value: cookie.value, is_deleted })
+    })
 }
 
 /// One `Set-Cookie` line, read as browsers read it (RFC 6265, section 5.2).

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use crate::head::FieldName;
 use crate::head::KnownName;
 use crate::key::Selector;
-use crate::outcome::OutcomeRule;
 use crate::replay::LoggedHeader;
 use crate::replay::LoggedRequest;
 use crate::replay::LoggedValue;
+use crate::route::Route;
 
 /// What a log holds of each request. Method, path, client and status stand in every log.
 #[derive(Clone, Debug, Default)]
@@ -107,17 +107,22 @@ impl LogContents {
 
     /// What of an answer an outcome needs and the log does not hold. A log that has the outcomes themselves lacks
     /// nothing.
-    pub fn lacks_for_outcome(&self, rule: &OutcomeRule) -> Vec<String> {
-        if self.holds(Part::Outcome) { Vec::new() } else { self.lacks_of_answer(rule) }
+    pub fn lacks_for_outcome(&self, route: &Route) -> Vec<String> {
+        if self.holds(Part::Outcome) { Vec::new() } else { self.lacks_of_answer(route) }
     }
 
     /// Whether the logged answers decide the outcome.
-    pub fn decides(&self, rule: &OutcomeRule) -> bool {
-        self.lacks_of_answer(rule).is_empty()
+    pub fn decides(&self, route: &Route) -> bool {
+        self.lacks_of_answer(route).is_empty()
     }
 
-    fn lacks_of_answer(&self, rule: &OutcomeRule) -> Vec<String> {
+    fn lacks_of_answer(&self, route: &Route) -> Vec<String> {
         let mut lacks = Vec::new();
+        let Some(rule) = &route.outcome else { return lacks };
+        if route.sessions.is_some() {
+            // Whether a success is the name's own.
+            lacks.push("the sessions of the answer".to_owned());
+        }
         for side in [&rule.success, &rule.failure].into_iter().flatten() {
             let names = side.headers.iter().map(|(name, _)| name);
             let names = names.filter(|name| !self.answer_headers.holds(name.as_str()));

@@ -109,8 +109,7 @@ impl<'c> Pass<'c> {
             route.only = None;
             self.left_out.push(LeftOut { kind: LeftOutKind::Only, name: Arc::clone(&name), route: None, lacks });
         }
-        let outcome_lacks =
-            route.outcome.as_ref().map(|rule| self.contents.lacks_for_outcome(rule)).unwrap_or_default();
+        let outcome_lacks = self.contents.lacks_for_outcome(&route);
         if !outcome_lacks.is_empty() {
             route.outcome = None;
         }

@@ -77,8 +77,7 @@ impl Simulation {
     pub fn new(settings: Settings, contents: &LogContents) -> (Self, Vec<LeftOut>) {
         let Settings { mut policy, clients, store: store::Settings { memory, .. }, .. } = settings;
         let left_out = leave_out(&mut policy, contents);
-        let rules = policy.routes.all().iter().map(|route| route.outcome.as_ref());
-        let decided_by_answers = rules.map(|rule| rule.is_none_or(|rule| contents.decides(rule))).collect();
+        let decided_by_answers = policy.routes.all().iter().map(|route| contents.decides(route)).collect();
         let significant_headers = SignificantHeaders::new(&policy, &clients);
         let clock = ManualClock::at(Timestamp::EPOCH);
         let memory = store::memory::Settings { snapshot: None, ..memory };

@@ -43,6 +43,12 @@ pub(crate) fn is_same_but_for_case(sent: &str, asked: &str) -> bool {
     sent.eq_ignore_ascii_case(&asked)
 }
 
+/// A name without what some framework skips, and with `_` for what some framework reads as `_`, so that a pattern matches
+/// it however it is spelt.
+pub(crate) fn flattened(name: &str) -> Cow<'_, str> {
+    if is_plain(name.as_bytes()) { Cow::Borrowed(name) } else { Cow::Owned(letters(bare(name)).map(flat).collect()) }
+}
+
 /// Whether a name has only bytes that every application reads alike, but for case.
 fn is_plain(name: &[u8]) -> bool {
     name.iter().all(|byte| is_letter(*byte))

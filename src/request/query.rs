@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::name::begins_otherwise;
+use super::name::flattened;
 use super::name::is_read_as;
 use super::nul;
 use super::percent;
@@ -28,15 +29,32 @@ pub fn query_is_unambiguous(query: &str, name: &str) -> bool {
 ///
 /// A value with escapes is yielded as sent and decoded, and a value with a NUL in each of its readings.
 pub fn cookie_values<'r>(fields: &'r Fields, name: &'r str) -> impl Iterator<Item = Cow<'r, str>> {
+    cookies(fields)
+        .filter(move |(sent, _)| !begins_otherwise(sent, name.as_bytes()))
+        .filter(move |(sent, _)| is_read_as(&percent::text((*sent).into()), name))
+        .flat_map(|(_, value)| readings(value.trim_ascii()).into_iter().flatten())
+        .flat_map(nul::readings)
+}
+
+/// Every value of the cookies whose names some application may read as one that is `named`, with the name as sent, in the
+/// same readings.
+pub fn cookie_values_like(
+    fields: &Fields,
+    named: impl Fn(&str) -> bool,
+) -> impl Iterator<Item = (&[u8], Cow<'_, str>)> {
+    cookies(fields)
+        .filter(move |(sent, _)| named(&flattened(&percent::text((*sent).into()))))
+        .flat_map(|(sent, value)| readings(value.trim_ascii()).into_iter().flatten().map(move |value| (sent, value)))
+        .flat_map(|(sent, value)| nul::readings(value).into_iter().map(move |value| (sent, value)))
+}
+
+/// Every name and value, over all `Cookie` lines.
+fn cookies(fields: &Fields) -> impl Iterator<Item = (&[u8], &[u8])> {
     fields
         .get_all(KnownName::COOKIE)
         .flat_map(pieces)
         .filter_map(|cookie| memchr::memchr(b'=', cookie).map(|equals| (&cookie[..equals], &cookie[equals + 1..])))
         .map(|(sent, value)| (sent.trim_ascii(), value))
-        .filter(move |(sent, _)| !begins_otherwise(sent, name.as_bytes()))
-        .filter(move |(sent, _)| is_read_as(&percent::text((*sent).into()), name))
-        .flat_map(|(_, value)| readings(value.trim_ascii()).into_iter().flatten())
-        .flat_map(nul::readings)
 }
 
 /// The parts of a line between semicolons.

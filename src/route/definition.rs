@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Condition;
 use super::KnownClients;
+use super::SessionRule;
 use crate::limit::DenyResponse;
 use crate::limit::DescriptorFilter;
 use crate::limit::LimitId;
@@ -34,6 +35,8 @@ pub struct Route {
     /// How answers of the application are classified.
     pub outcome: Option<Arc<OutcomeRule>>,
     pub known_clients: Option<KnownClients>,
+    /// What a success gives the client is a session of the account.
+    pub sessions: Option<SessionRule>,
     pub deny_response: Option<Box<DenyResponse>>,
     /// The descriptors that a domain denies.
     pub denied: Vec<DescriptorFilter>,

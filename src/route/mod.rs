@@ -9,6 +9,7 @@ pub mod method;
 pub mod path_regex;
 pub mod pattern;
 pub mod readings;
+pub mod sessions;
 pub mod table;
 
 pub use self::condition::Condition;
@@ -31,5 +32,9 @@ pub use self::pattern::PathPattern;
 pub use self::readings::BodyMethods;
 pub use self::readings::Certainty;
 pub use self::readings::RequestReadings;
+pub use self::sessions::CookieNames;
+pub use self::sessions::SessionCarrier;
+pub use self::sessions::SessionCarriers;
+pub use self::sessions::SessionRule;
 pub use self::table::RouteTable;
 pub use self::table::Walk;

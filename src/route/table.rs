@@ -7,6 +7,7 @@ use super::Certainty;
 use super::RequestReadings;
 use super::Route;
 use super::RouteId;
+use super::SessionCarriers;
 
 /// Routes in the order they are tried.
 #[derive(Clone, Debug, Default)]
@@ -52,6 +53,11 @@ impl RouteTable {
     /// Every route.
     pub fn all(&self) -> &[Route] {
         &self.routes
+    }
+
+    /// Where requests to any route carry sessions.
+    pub fn session_carriers(&self) -> SessionCarriers {
+        SessionCarriers::of(self.routes.iter().filter_map(|route| route.sessions.as_ref()))
     }
 
     /// The routes that requests may take, in the order they are tried.

@@ -13,4 +13,5 @@ mod outcomes;
 mod overrides;
 mod penalties;
 mod responses;
+mod sign_in;
 mod support;

@@ -15,11 +15,13 @@ use portcullis::client::Prefix;
 use portcullis::clock::Clock;
 use portcullis::clock::ManualClock;
 use portcullis::clock::Timestamp;
+use portcullis::decision::CarriedSessions;
 use portcullis::decision::Decision;
 use portcullis::decision::DenialCause;
 use portcullis::decision::LimitReport;
 use portcullis::decision::Penalty;
 use portcullis::decision::PendingOutcome;
+use portcullis::decision::PendingSignIn;
 use portcullis::decision::Policy;
 use portcullis::decision::RateReport;
 use portcullis::decision::Settlement;
@@ -53,12 +55,14 @@ use portcullis::list::List;
 use portcullis::list::ListId;
 use portcullis::list::Members;
 use portcullis::list::network;
+use portcullis::outcome::OutcomeRule;
 use portcullis::request::BodyFields;
 use portcullis::request::RequestHead;
 use portcullis::route::Case;
 use portcullis::route::Condition;
 use portcullis::route::Route;
 use portcullis::route::RouteTable;
+use portcullis::route::SessionCarriers;
 use portcullis::route::UpstreamId;
 use portcullis::signing::KeyRing;
 use portcullis::store::MemoryStore;
@@ -120,6 +124,7 @@ pub(crate) fn world() -> World {
         upstream: UpstreamId(0),
         deny_response: DenyResponse::default(),
         channels: Vec::new(),
+        session_carriers: SessionCarriers::default(),
     })
 }
 
@@ -193,6 +198,12 @@ impl Ask {
         Self { from: address.parse().unwrap(), ..self }
     }
 
+    /// For another host.
+    pub(crate) fn at(mut self, host: &str) -> Self {
+        self.head.set_host(host);
+        self
+    }
+
     pub(crate) fn body(self, body: &str) -> Self {
         Self { body: body.to_owned(), ..self }
     }
@@ -262,6 +273,7 @@ impl World {
             limits,
             outcome: None,
             known_clients: None,
+            sessions: None,
             deny_response: None,
             denied: Vec::new(),
         })
@@ -306,6 +318,33 @@ impl World {
             Asker::Client,
             |UpstreamId(n)| format!("upstream-{n}"),
         )
+    }
+
+    /// The sessions that a request carries. `known` says whose they are.
+    pub(crate) fn sessions(&self, ask: &Ask, known: &HashMap<KeyHash, KeyHash>, hasher: &KeyHasher) -> CarriedSessions {
+        CarriedSessions::read(&self.policy, &ask.head(), hasher, |session| known.get(&session).copied())
+    }
+
+    /// What waits for the answer to say whether somebody has signed in.
+    pub(crate) fn sign_in(
+        &self,
+        ask: &Ask,
+        known: &HashMap<KeyHash, KeyHash>,
+        hasher: &KeyHasher,
+    ) -> Option<Box<PendingSignIn>> {
+        let (head, fields, sessions) = (ask.head(), ask.fields(), self.sessions(ask, known, hasher));
+        let plan = enter(&self.policy, &head).with_sessions(Some(&sessions)).plan(&fields, hasher);
+        match plan.conclude(&[]) {
+            Decision::Pass(pass) => pass.pending?.sign_in,
+            Decision::Deny(_) => None,
+        }
+    }
+
+    /// Gives the route that was added last this outcome.
+    pub(crate) fn outcome_of_last(&mut self, outcome: Option<Arc<OutcomeRule>>) {
+        let mut routes = std::mem::take(&mut self.policy.routes).into_routes();
+        routes.last_mut().expect("a route").outcome = outcome;
+        self.policy.routes = RouteTable::new(routes);
     }
 
     /// Whether a request passes, its slots given back at once.

@@ -64,6 +64,7 @@ mod servers;
 mod service_manager;
 mod sessions;
 mod shared_bans;
+mod signed_in;
 mod small_frames;
 mod spans;
 mod spelling;

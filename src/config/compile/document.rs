@@ -6,6 +6,7 @@ use super::compiler::Compiler;
 use super::compiler::Proofs;
 use super::limits::Limits;
 use super::routes::RouteContext;
+use super::sessions;
 use super::store;
 use super::upstreams::Upstreams;
 use crate::client::Prefix;
@@ -38,7 +39,7 @@ pub fn compile(
         prefix: Prefix::default(),
         on_failure: store::default_on_failure(document),
         has_redis: store::has_redis(document),
-        proofs: Proofs { jwt: !document.jwt.is_absent(), ..Proofs::default() },
+        proofs: Proofs { sessions: sessions::are_learned(document), jwt: !document.jwt.is_absent() },
     };
     let settings = compiler.settings(document, root);
     if compiler.mistakes.is_empty() { Ok(settings) } else { Err(compiler.mistakes.into_sorted()) }
@@ -70,6 +71,7 @@ impl Compiler {
         let routes = self.routes(document, context);
         limits.mark_names(&routes);
         self.warn(document, &routes);
+        let routes = RouteTable::new(routes);
         let (lists, followed) = lists.compiled();
         let policy = Policy {
             lists,
@@ -77,7 +79,8 @@ impl Compiler {
             client_prefix: self.prefix,
             limits: limits.compiled(),
             everywhere,
-            routes: RouteTable::new(routes),
+            session_carriers: routes.session_carriers(),
+            routes,
             upstream: upstream.unwrap_or(UpstreamId(0)),
             deny_response,
             channels: channels.names(),

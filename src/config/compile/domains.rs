@@ -224,12 +224,13 @@ fn conditions_of_requests(raw: &Conditions) -> [(&'static str, Option<SourceRang
     ]
 }
 
-fn settings_of_requests(raw: &Route) -> [(&'static str, Option<SourceRange>); 5] {
+fn settings_of_requests(raw: &Route) -> [(&'static str, Option<SourceRange>); 6] {
     [
         ("case_sensitive", raw.case_sensitive.key()),
         ("upstream", raw.upstream.key()),
         ("only", raw.only.key()),
         ("known_clients", raw.known_clients.key()),
+        ("sessions", raw.sessions.key()),
         ("deny_response", raw.deny_response.key()),
     ]
 }

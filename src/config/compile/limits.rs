@@ -46,11 +46,13 @@ impl Limits {
         Self { chosen: names.map(|name| name.value.clone()).collect(), ..Self::default() }
     }
 
-    /// Says which parts of keys are user names, whatever their fields are called: those that `known_clients` names, and those of
-    /// limits with an outcome.
+    /// Says which parts of keys are user names, whatever their fields are called: those that `known_clients` and `sessions`
+    /// name, and those of limits with an outcome.
     pub(super) fn mark_names(&mut self, routes: &[Route]) {
-        let known = routes.iter().filter_map(|route| route.known_clients.as_ref());
-        let named: HashSet<&Selector> = known.flat_map(|known| &known.of.parts).map(|part| &part.selector).collect();
+        let known = routes.iter().filter_map(|route| Some(&route.known_clients.as_ref()?.of));
+        let signed_in = routes.iter().filter_map(|route| Some(&route.sessions.as_ref()?.of));
+        let named: HashSet<&Selector> =
+            known.chain(signed_in).flat_map(|of| &of.parts).map(|part| &part.selector).collect();
         for limit in &mut self.definitions {
             let has_outcome = limit.count.outcome().is_some() || limit.reset_on.is_some();
             let is_name = |part: &KeyPart| {

@@ -25,6 +25,7 @@ mod routes;
 mod rule;
 mod server;
 mod server_url;
+mod sessions;
 mod store;
 mod then;
 mod tls;

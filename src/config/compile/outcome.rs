@@ -71,12 +71,19 @@ impl Compiler {
     }
 
     fn cookies(&mut self, field: &Field<OneOrList<Text>>) -> Vec<Glob> {
-        let Some(raw) = field.get() else { return Vec::new() };
+        self.check_cookie_names(field, "cookie");
+        let names = field.get().map(|names| &names.items[..]).unwrap_or_default();
+        names.iter().map(|name| Glob::cased(&name.value)).collect()
+    }
+
+    /// Reports what is neither the name of a cookie nor a glob for names. `key` is what they stand under.
+    pub(super) fn check_cookie_names(&mut self, field: &Field<OneOrList<Text>>, key: &str) {
+        let Some(raw) = field.get() else { return };
         if raw.items.is_empty() {
             self.mistakes.report(
                 raw.at,
                 "the list of cookies is empty",
-                "name one such as `session`, or remove `cookie`",
+                format!("name one such as `session`, or remove `{key}`"),
             );
         }
         for Text { value, at } in &raw.items {
@@ -88,7 +95,6 @@ impl Compiler {
                 self.mistakes.report(*at, format!("`{value}` is not the name of a cookie"), help);
             }
         }
-        raw.items.iter().map(|name| Glob::cased(&name.value)).collect()
     }
 
     fn json_values(&mut self, raw: &raw::outcome::Matchers) -> Vec<(Box<str>, Box<str>)> {

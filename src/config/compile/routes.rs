@@ -84,6 +84,10 @@ impl Compiler {
             None => self.known_clients(&raw.known_clients, captures, availability),
             Some(_) => None,
         };
+        let sessions = match &domain {
+            None => self.sessions(&raw.sessions, captures, availability),
+            Some(_) => None,
+        };
         let limit_context =
             LimitContext { owner: &owner, captures, availability, lists: shared.lists, channels: shared.channels };
         let limits = self.limits(limits, limit_context, shared.limits);
@@ -103,6 +107,7 @@ impl Compiler {
             limits,
             outcome,
             known_clients,
+            sessions,
             deny_response: self.response(&raw.deny_response).map(Box::new),
             denied: self.denied_descriptors(raw),
         }

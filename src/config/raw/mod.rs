@@ -17,6 +17,7 @@ pub mod route;
 pub mod scalar;
 mod section;
 pub mod server;
+pub mod sessions;
 pub mod store;
 pub mod then;
 pub mod upstream;

@@ -13,6 +13,7 @@ use super::limit::Limit;
 use super::outcome::KnownClients;
 use super::outcome::Outcome;
 use super::section::section;
+use super::sessions::Sessions;
 use super::then::DenyResponse;
 use super::value::RawValue;
 use super::value::Spanned;
@@ -38,6 +39,8 @@ section! {
         outcome: Outcome,
         /// Clients that have logged in here before.
         known_clients: KnownClients,
+        /// Who signs in here: which cookies and tokens of a success are sessions of the account.
+        sessions: Sessions,
         /// Limits for these requests, beside those for every request.
         limits: ListOf<Limit>,
         /// The response to a request that is denied on this route.

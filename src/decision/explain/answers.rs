@@ -11,6 +11,7 @@ use crate::outcome::Matchers;
 use crate::outcome::OutcomeRule;
 use crate::route::KnownBy;
 use crate::route::KnownClients;
+use crate::route::SessionRule;
 use crate::route::Walk;
 use crate::units::Span;
 
@@ -44,10 +45,22 @@ fn one_or_list<S: Serializer>(parts: &[KeyPartExplanation], serializer: S) -> Re
     }
 }
 
+/// Where a success gives sessions.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct SignInExplanation {
+    /// The parts that name the account.
+    pub of: Vec<KeyPartExplanation>,
+    /// `cookie sessionid`, `json.access_token`
+    pub given_as: Vec<String>,
+    /// `12h`
+    pub r#for: String,
+}
+
 /// How the routes of a request classify its answer.
 pub(super) struct AnswerRules<'p> {
     outcome: Option<&'p OutcomeRule>,
     known: Option<&'p KnownClients>,
+    sessions: Option<&'p SessionRule>,
 }
 
 impl<'p> AnswerRules<'p> {
@@ -56,6 +69,7 @@ impl<'p> AnswerRules<'p> {
         Self {
             outcome: routes().find_map(|route| route.outcome.as_deref()),
             known: routes().find_map(|route| route.known_clients.as_ref()),
+            sessions: routes().find_map(|route| route.sessions.as_ref()),
         }
     }
 
@@ -82,6 +96,29 @@ impl<'p> AnswerRules<'p> {
             r#for: Span(known.keep).to_string(),
         })
     }
+
+    pub(super) fn sign_in(&self, source: &Source<'_>) -> Option<SignInExplanation> {
+        self.sessions.map(|rule| {
+            let cookies = rule.cookies.iter().map(|name| format!("cookie {name}"));
+            SignInExplanation {
+                of: rule.of.parts.iter().map(|part| explain_part(part, source)).collect(),
+                given_as: cookies.chain(rule.tokens.iter().map(|path| format!("json.{path}"))).collect(),
+                r#for: Span(rule.keep).to_string(),
+            }
+        })
+    }
+}
+
+/// What of a request to any route is looked up as a session: `cookie sessionid`, `bearer`.
+pub(super) fn looked_up(policy: &Policy) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for carrier in policy.session_carriers.iter() {
+        let name = carrier.cookies.as_ref().map_or_else(|| "bearer".to_owned(), |cookies| format!("cookie {cookies}"));
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
 }
 
 /// The conditions that an answer must meet.

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::KeyPartExplanation;
 use super::KnownClientsExplanation;
 use super::OutcomeExplanation;
+use super::SignInExplanation;
 use super::TokenExplanation;
 use crate::list::Membership;
 
@@ -51,6 +52,10 @@ pub struct Explanation {
     pub outcome: Option<OutcomeExplanation>,
     /// Which clients a success makes known.
     pub known_clients: Option<KnownClientsExplanation>,
+    /// Where a success gives sessions.
+    pub sign_in: Option<SignInExplanation>,
+    /// What of the request is looked up as a session: `cookie sessionid`, `bearer`.
+    pub sessions: Vec<String>,
     /// What denies the request before any limit.
     pub denied: Option<String>,
     /// Every limit of the routes that the request may take.

@@ -11,6 +11,7 @@ mod tokens;
 
 pub use self::answers::KnownClientsExplanation;
 pub use self::answers::OutcomeExplanation;
+pub use self::answers::SignInExplanation;
 pub use self::descriptor::DescriptorExplanation;
 pub use self::descriptor::explain_descriptor;
 pub use self::explanation::AccessExplanation;

@@ -11,6 +11,7 @@ use super::ListExplanation;
 use super::RouteExplanation;
 use super::RouteMatch;
 use super::answers::AnswerRules;
+use super::answers::looked_up;
 use super::limit::explain_limit;
 use crate::decision::Policy;
 use crate::decision::RoutedRequest;
@@ -45,13 +46,13 @@ pub fn explain(
     let limits_decide = denied.is_none() && entry.admission == Admission::Ordinary;
     let name = |list: ListId| policy.list(list).list.name.to_string();
     let answers = AnswerRules::of(policy, walk);
-    let (lists, limits, known_clients) = with_source(policy, head, fields, walk, entry.identity, |source| {
+    let (lists, limits, known_clients, sign_in) = with_source(policy, head, fields, walk, entry.identity, |source| {
         let mut limits: Vec<LimitExplanation> = Vec::new();
         let _: ControlFlow<()> = policy.each_applicable(&walk.collected, |limit| {
             limits.push(explain_limit(policy, limit, source, limits_decide, answers.are_read(), asker));
             ControlFlow::Continue(())
         });
-        (lists(policy, source), limits, answers.known_clients(source))
+        (lists(policy, source), limits, answers.known_clients(source), answers.sign_in(source))
     });
     let (denied, limits) = match limits.iter().find(|limit| limit.refuses()) {
         Some(limit) => (Some(too_many_values(limit)), limits.iter().map(LimitExplanation::not_asked).collect()),
@@ -81,6 +82,8 @@ pub fn explain(
         misses_body: false,
         outcome: answers.outcome(),
         known_clients,
+        sign_in,
+        sessions: looked_up(policy),
         denied,
         limits,
     }

@@ -14,6 +14,7 @@ use super::ListExplanation;
 use super::OutcomeExplanation;
 use super::RouteExplanation;
 use super::RouteMatch;
+use super::SignInExplanation;
 use crate::list::Membership;
 
 impl fmt::Display for Explanation {
@@ -63,6 +64,21 @@ impl fmt::Display for Explanation {
             match self.asker {
                 Asker::Client => writeln!(f, "known     for {for} by {by} after a success, as {}", of.join(", "))?,
                 Asker::ForwardAuth => writeln!(f, "known     nobody becomes known here: no success is seen")?,
+            }
+        }
+        if !self.sessions.is_empty() {
+            let names = self.sessions.join(", ");
+            writeln!(
+                f,
+                "sessions  looked up by {names}: whose they are is in the store, so that `user` is missing here"
+            )?;
+        }
+        if let Some(SignInExplanation { of, given_as, r#for }) = &self.sign_in {
+            let of: Vec<_> = of.iter().map(KeyPartExplanation::to_string).collect();
+            let (of, given_as) = (of.join(", "), given_as.join(", "));
+            match self.asker {
+                Asker::Client => writeln!(f, "signs in  by {given_as} of an own success, for {for}, as {of}")?,
+                Asker::ForwardAuth => writeln!(f, "signs in  nobody here: no success is seen")?,
             }
         }
         for limit in &self.limits {

@@ -10,6 +10,7 @@ use super::record::DecisionRecord;
 use super::story;
 use super::suspected_bans;
 use super::timing::Timing;
+use crate::decision::CarriedSessions;
 use crate::decision::Decision;
 use crate::decision::Denial;
 use crate::decision::Pass;
@@ -32,6 +33,8 @@ pub struct FinalDecision {
     pub record: DecisionRecord,
     pub reservation: Reservation,
     pub action: FinalAction,
+    /// The sessions that the request carries; `None`: none that is known.
+    pub sessions: Option<Box<CarriedSessions>>,
 }
 
 #[derive(Debug)]
@@ -75,7 +78,18 @@ impl FinalDecision {
         let applied_limit = applied_limit::of_delay(&pass, live, plan, store);
         let kept = story::of_pass(&mut pass, live, plan, store, timing);
         let record = DecisionRecord::of_pass(&mut pass, applied_limit, kept, timing.took);
-        Self { record, reservation, action: FinalAction::Forward { upstream: pass.upstream, delay: pass.delay } }
+        Self {
+            record,
+            reservation,
+            action: FinalAction::Forward { upstream: pass.upstream, delay: pass.delay },
+            sessions: None,
+        }
+    }
+
+    /// The same for a request that carries these sessions.
+    #[must_use]
+    pub fn with_sessions(self, sessions: Option<Box<CarriedSessions>>) -> Self {
+        Self { sessions, ..self }
     }
 
     /// Begins the bans of a denial. `banned`: the ban of the client's address and how long it lasts, if it has one.
@@ -96,6 +110,6 @@ impl FinalDecision {
         let kept = story::of_denial(&mut denial, live, plan, store, banned.map(|(_, left)| left), timing);
         let ban = bans::ban_of(&denial, banned.map(|(ban, _)| ban));
         let record = DecisionRecord::of_denial(&mut denial, applied_limit, Some(kept), ban, timing.took);
-        Self { record, reservation, action: FinalAction::Deny(denial) }
+        Self { record, reservation, action: FinalAction::Deny(denial), sessions: None }
     }
 }

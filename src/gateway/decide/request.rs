@@ -9,7 +9,9 @@ use super::final_decision::FinalDecision;
 use super::final_decision::reserve;
 use super::timing::Timing;
 use crate::clock;
+use crate::clock::Timestamp;
 use crate::decision;
+use crate::decision::CarriedSessions;
 use crate::decision::Decision;
 use crate::decision::Verdicts;
 use crate::decision::device::DeviceKeys;
@@ -22,6 +24,7 @@ use crate::jwt::RequestClaims;
 use crate::listen::Connection;
 use crate::request::BodyFields;
 use crate::request::RequestHead;
+use crate::store::AnyStore;
 use crate::store::Store;
 
 /// Applies the rules. The store decides all limits of a request in one call.
@@ -38,7 +41,11 @@ pub async fn decide(
     let banned = store.bans().of_address(facts.identity.client.address());
     let key_ring = live.device_cookies.then(|| store.key_ring().load());
     let device_keys = key_ring.as_deref().map(|ring| DeviceKeys { ring, now: facts.started });
-    let mut entry = decision::enter(&live.policy, &head).with_device_keys(device_keys).with_ban(banned.is_some());
+    let sessions = carried_sessions(live, &head, store, facts.started);
+    let mut entry = decision::enter(&live.policy, &head)
+        .with_device_keys(device_keys)
+        .with_sessions(sessions.as_ref())
+        .with_ban(banned.is_some());
     if !facts.front.sees_end() {
         entry = entry.without_end();
     }
@@ -75,12 +82,27 @@ pub async fn decide(
         decision = plan.conclude(&Box::pin(store.decide(plan.batch())).await.map_err(store_down)?);
         reservation = reserve(&mut decision, store, live);
     }
+    let known = sessions.as_ref().filter(|sessions| sessions.has_known()).cloned().map(Box::new);
     let now = worker.clock.now();
     let timing = Timing { decided: now, age: now.since(facts.started), took: now.since(since) };
     Ok(match decision {
-        Decision::Pass(pass) => FinalDecision::pass(pass, reservation, live, &plan, store, timing),
+        Decision::Pass(pass) => FinalDecision::pass(pass, reservation, live, &plan, store, timing).with_sessions(known),
         Decision::Deny(denial) => FinalDecision::deny(denial, reservation, live, &plan, store, banned, timing).await,
     })
+}
+
+/// The sessions that a request carries, where any route learns sessions. This marks them as used.
+fn carried_sessions(
+    live: &Snapshot,
+    head: &RequestHead<'_>,
+    store: &AnyStore,
+    now: Timestamp,
+) -> Option<CarriedSessions> {
+    if live.policy.session_carriers.is_empty() {
+        return None;
+    }
+    let sessions = store.sessions();
+    Some(CarriedSessions::read(&live.policy, head, &store.hasher(), |session| sessions.account(session, now)))
 }
 
 /// The fields in the first `bound` bytes of a body.

@@ -2,7 +2,6 @@
 
 use std::future::poll_fn;
 use std::mem;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Context;
 use std::task::Poll;
@@ -50,13 +49,13 @@ impl InspectedBody {
         self.0.as_mut().map_or(Poll::Ready(None), |stream| stream.poll_frame(cx))
     }
 
-    /// Reads until the outcome is known, if a success sets a cookie in the head. It reads no more than the outcome
-    /// needs, and the upstream's timeouts bound each read.
+    /// Reads until the outcome is known, if the client gets the head only then. It reads no more than the outcome needs, and
+    /// the upstream's timeouts bound each read.
     pub async fn look_ahead(&mut self) -> Option<&mut Exchange> {
         let stream = self.0.as_mut()?;
         let mut read = BodyBuffer::expecting(stream.relay.exchange.live.settings.inspect_body);
         let share = stream.watch.share.take();
-        while stream.watch.is_inspecting() && stream.relay.exchange.may_set_device_cookie() {
+        while stream.watch.is_inspecting() && stream.relay.exchange.holds_head() {
             let frame = poll_fn(|cx| stream.poll_relay(cx)).await;
             match frame.map(|frame| frame.map(Frame::into_data)) {
                 Some(Ok(Ok(data))) => read.put(data),
@@ -66,6 +65,9 @@ impl InspectedBody {
             }
         }
         stream.ahead = BudgetShare::of(share, read.into_bytes());
+        if stream.watch.is_signing_in() {
+            stream.watch.settled(&mut stream.relay.exchange).await;
+        }
         Some(&mut stream.relay.exchange)
     }
 
@@ -113,7 +115,7 @@ impl InspectedStream {
                 frame => return Poll::Ready(frame),
             }
         }
-        ready!(Pin::new(&mut self.watch.settlement).poll(cx));
+        ready!(self.watch.poll_settled(cx, &mut self.relay.exchange));
         Poll::Ready(self.last.take().map(Ok))
     }
 
@@ -150,6 +152,9 @@ impl InspectedStream {
         self.relay.stop_counting();
         while self.watch.is_inspecting() {
             drop(poll_fn(|cx| self.poll_relay(cx)).await);
+        }
+        if self.watch.is_signing_in() {
+            self.watch.settled(&mut self.relay.exchange).await;
         }
     }
 }

@@ -1,28 +1,38 @@
 //! Watches an answer for its outcome, and settles the request when the outcome is known.
 
+use std::future::poll_fn;
+use std::mem;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Context;
+use std::task::Poll;
+use std::task::ready;
 
 use http::StatusCode;
 use http_body::SizeHint;
 
+use crate::decision::GainedSessions;
 use crate::gateway::exchange::Exchange;
+use crate::gateway::reservation::Answered;
 use crate::gateway::reservation::SettlementTask;
 use crate::head::Fields;
 use crate::listen::Budget;
 use crate::listen::BudgetShare;
 use crate::listen::SHARE_FREE;
+use crate::outcome::Inspected;
 use crate::outcome::Inspection;
 use crate::outcome::Outcome;
 use crate::outcome::inspection;
 use crate::outcome::inspection::BodyEnd;
-use crate::record::ObservedOutcome;
 
 /// The search for the outcome of an answer, and its settlement. It ends with the answer.
 #[derive(Debug)]
 pub struct OutcomeWatch {
     /// `None` when the outcome is known.
     inspection: Option<Inspection>,
-    pub(super) settlement: SettlementTask,
+    /// The sessions that the head gives its client.
+    gained: GainedSessions,
+    settlement: SettlementTask,
     /// The share of the connection's budget for answers that are inspected.
     pub(super) share: Option<BudgetShare>,
 }
@@ -32,16 +42,18 @@ impl OutcomeWatch {
     /// `is_through`: the answer has no body.
     pub fn begin(exchange: &mut Exchange, status: StatusCode, fields: &Fields, is_through: bool) -> Option<Self> {
         let rule = exchange.outcome_rule()?;
-        if let Some(outcome) = rule.of_head(status, fields) {
-            return Some(Self {
-                inspection: None,
-                settlement: exchange.settle(ObservedOutcome::Known(outcome), is_through),
-                share: None,
-            });
+        let gained = exchange.gained(fields);
+        let tokens = exchange.awaited_tokens();
+        if let Some(outcome) = rule.of_head(status, fields)
+            && (outcome != Outcome::Success || tokens.is_none())
+        {
+            let answered = Answered { outcome: Some(outcome), gained };
+            let settlement = exchange.settle(answered, is_through);
+            return Some(Self { inspection: None, gained: GainedSessions::default(), settlement, share: None });
         }
         let bound = exchange.live.settings.inspect_body;
-        let inspection = Inspection::begin(Arc::clone(rule), status, fields, bound);
-        Some(Self { inspection: Some(inspection), settlement: SettlementTask::default(), share: None })
+        let inspection = Inspection::begin(Arc::clone(rule), tokens.cloned(), status, fields, bound);
+        Some(Self { inspection: Some(inspection), gained, settlement: SettlementTask::default(), share: None })
     }
 
     /// Waits for room for the part of the body that is kept, beside the other answers of the connection.
@@ -50,7 +62,7 @@ impl OutcomeWatch {
         let length = body.upper().and_then(|length| usize::try_from(length).ok()).map_or(whole, |it| it.min(whole));
         if self.inspection.is_some() && length > SHARE_FREE {
             // A body that is read ahead is kept twice: for the inspection and for the client.
-            let copies = if exchange.may_set_device_cookie() { 2 } else { 1 };
+            let copies = if exchange.holds_head() { 2 } else { 1 };
             self.share = Some(budget.share(length.saturating_mul(copies), whole).await);
         }
     }
@@ -64,12 +76,24 @@ impl OutcomeWatch {
     /// answer has ended.
     pub async fn end(mut self, exchange: &mut Exchange, ending: BodyEnd, is_through: bool) {
         self.conclude(exchange, ending, is_through);
-        self.settlement.await;
+        self.settled(exchange).await;
     }
 
     /// Waits until the store has recorded what the outcome frees, if it is known.
-    pub(super) async fn settled(&mut self) {
-        (&mut self.settlement).await;
+    pub(super) async fn settled(&mut self, exchange: &mut Exchange) {
+        poll_fn(|cx| self.poll_settled(cx, exchange)).await;
+    }
+
+    pub(super) fn poll_settled(&mut self, cx: &mut Context<'_>, exchange: &mut Exchange) -> Poll<()> {
+        if let Some(outcome) = ready!(Pin::new(&mut self.settlement).poll(cx)) {
+            exchange.set_outcome(outcome);
+        }
+        Poll::Ready(())
+    }
+
+    /// Whether the store has still to say whose the success is.
+    pub(super) fn is_signing_in(&self) -> bool {
+        self.settlement.is_signing_in()
     }
 
     /// Inspects the next bytes of the body.
@@ -82,13 +106,14 @@ impl OutcomeWatch {
     }
 
     pub(super) fn conclude(&mut self, exchange: &mut Exchange, ending: BodyEnd, is_through: bool) {
-        if let Some(inspection) = self.inspection.take() {
-            self.share = None;
-            self.settlement = exchange.settle(observed(inspection.conclude(ending)), is_through);
-        }
+        let Some(inspection) = self.inspection.take() else { return };
+        self.share = None;
+        let Inspected { outcome, tokens, may_lack_tokens } = inspection.conclude(ending);
+        let mut gained = mem::take(&mut self.gained);
+        exchange.add_tokens(&mut gained, &tokens);
+        // Without a session of its own it is no success, unless the part that is missing has one.
+        let is_unsure = may_lack_tokens && !gained.has_fresh() && outcome == Some(Outcome::Success);
+        let answered = Answered { outcome: outcome.filter(|_| !is_unsure), gained };
+        self.settlement = exchange.settle(answered, is_through);
     }
-}
-
-fn observed(outcome: Option<Outcome>) -> ObservedOutcome {
-    outcome.map_or(ObservedOutcome::Unknown, ObservedOutcome::Known)
 }

@@ -16,6 +16,7 @@ use crate::gateway::admit::body::RequestBody;
 use crate::gateway::admit::expect;
 use crate::gateway::admit::expect::ContinueSignal;
 use crate::gateway::exchange::Exchange;
+use crate::gateway::reservation::Answered;
 use crate::gateway::respond::reply;
 use crate::gateway::respond::reply::AfterReply;
 use crate::gateway::response_body::ResponseBody;
@@ -27,7 +28,6 @@ use crate::listen::Connection;
 use crate::listen::Response;
 use crate::outcome::Outcome;
 use crate::pool::Pooled;
-use crate::record::ObservedOutcome;
 use crate::route::UpstreamId;
 use crate::upstream::HostHeader;
 use crate::upstream::OutgoingRequest;
@@ -58,7 +58,11 @@ pub fn forward(
         };
         let client = facts.identity.client.address();
         let request = OutgoingRequest { head: &mut facts.head, body: &mut body };
-        match worker.pool.send(target, request, client, on_informational).await {
+        let answer = worker.pool.send(target, request, client, on_informational).await;
+        if let Ok(answer) = &answer {
+            exchange.renew_sessions(&answer.head.fields);
+        }
+        match answer {
             Ok(answer) if answer.head.status == StatusCode::SWITCHING_PROTOCOLS => {
                 Box::pin(answers::switch(exchange, &connection, answer, upgrade)).await
             }
@@ -72,9 +76,8 @@ pub fn forward(
             Ok(answer) => answers::relay(exchange, answer, continue_signal, None),
             Err(error) => {
                 // A request that never reached the application is neither a success nor a failure.
-                let meaning =
-                    if error.is_sent { ObservedOutcome::Unknown } else { ObservedOutcome::Known(Outcome::Neither) };
-                exchange.settle(meaning, true).await;
+                let outcome = (!error.is_sent).then_some(Outcome::Neither);
+                exchange.settle(Answered { outcome, ..Answered::default() }, true).await;
                 answers::fail(exchange, has_body, error)
             }
         }
@@ -102,7 +105,8 @@ fn prepare(
     upgrade: Option<&UpgradeRequest>,
 ) -> Option<ContinueSignal> {
     exchange.continue_trace();
-    let needs_body = exchange.outcome_rule().map(|rule| rule.needs_body());
+    let has_tokens = exchange.awaited_tokens().is_some();
+    let needs_body = exchange.outcome_rule().map(|rule| rule.needs_body() || has_tokens);
     let Exchange { live, facts, .. } = exchange;
     let settings = live.upstreams.get(usize::from(upstream.0)).map(|it| it.settings());
     let host = settings.map_or(&HostHeader::Preserve, |it| &it.host);

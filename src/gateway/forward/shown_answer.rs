@@ -5,12 +5,12 @@ use http::StatusCode;
 use super::answers::is_bodiless;
 use super::outcome_watch::OutcomeWatch;
 use crate::gateway::exchange::Exchange;
+use crate::gateway::reservation::Answered;
 use crate::head::Fields;
 use crate::head::KnownName;
 use crate::outcome::Outcome;
 use crate::outcome::inspection::BodyEnd;
 use crate::pool::Pooled;
-use crate::record::ObservedOutcome;
 
 /// A shown answer, watched for its outcome. The exchange ends with it.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub enum NeededBody {
     Nothing,
     /// As it passes.
     Stream,
-    /// Before the client gets the head, in which a success sets a cookie.
+    /// Before the client gets the head: a success sets a cookie in it, or gives a session.
     BeforeHead,
 }
 
@@ -43,6 +43,7 @@ impl ShownAnswer {
     /// what the head alone frees.
     pub async fn begin(mut exchange: Pooled<Exchange>, status: StatusCode, fields: &Fields, is_through: bool) -> Self {
         exchange.set_status(status);
+        exchange.renew_sessions(fields);
         let mut watch = OutcomeWatch::begin(&mut exchange, status, fields, is_through);
         if let Some(watch) = &mut watch {
             if is_through {
@@ -50,7 +51,7 @@ impl ShownAnswer {
                 let ending = if is_bodiless(&exchange, status) { BodyEnd::Cut } else { BodyEnd::Whole };
                 watch.conclude(&mut exchange, ending, true);
             }
-            watch.settled().await;
+            watch.settled(&mut exchange).await;
         }
         Self { exchange, watch }
     }
@@ -65,17 +66,18 @@ impl ShownAnswer {
         exchange.set_status(status);
         exchange.decision_mut().set_error();
         exchange.set_error(format!("the application did not answer: {reason}"));
-        let meaning = match unanswered {
-            Unanswered::NotSent => ObservedOutcome::Known(Outcome::Neither),
-            Unanswered::MaybeSent => ObservedOutcome::Unknown,
+        let outcome = match unanswered {
+            Unanswered::NotSent => Some(Outcome::Neither),
+            Unanswered::MaybeSent => None,
         };
-        exchange.settle(meaning, false).await;
+        let answered = Answered { outcome, ..Answered::default() };
+        exchange.settle(answered, false).await;
         Self { exchange, watch: None }
     }
 
     pub fn needed_body(&self) -> NeededBody {
         match &self.watch {
-            Some(watch) if watch.is_inspecting() && self.exchange.may_set_device_cookie() => NeededBody::BeforeHead,
+            Some(watch) if watch.is_inspecting() && self.exchange.holds_head() => NeededBody::BeforeHead,
             Some(watch) if watch.is_inspecting() => NeededBody::Stream,
             // Without the body, its end would not be seen.
             _ if self.exchange.holds_slots() => NeededBody::Stream,
@@ -83,11 +85,14 @@ impl ShownAnswer {
         }
     }
 
-    /// Takes the next part of the body.
-    pub fn feed(&mut self, data: &[u8]) {
+    /// Takes the next part of the body. Returns when the store has said whose a success is.
+    pub async fn feed(&mut self, data: &[u8]) {
         self.exchange.add_bytes_out(data.len() as u64);
         if let Some(watch) = &mut self.watch {
             watch.feed(&mut self.exchange, data);
+            if watch.is_signing_in() {
+                watch.settled(&mut self.exchange).await;
+            }
         }
     }
 
@@ -95,7 +100,7 @@ impl ShownAnswer {
     pub async fn end(&mut self, ending: BodyEnd) {
         if let Some(watch) = &mut self.watch {
             watch.conclude(&mut self.exchange, ending, ending == BodyEnd::Whole);
-            watch.settled().await;
+            watch.settled(&mut self.exchange).await;
         }
     }
 

@@ -22,11 +22,11 @@ fn json(path: &str, value: &str) -> Matchers {
 
 fn inspect(rule: &OutcomeRule, coding: Option<&str>, frames: &[&[u8]], ending: BodyEnd) -> Option<Outcome> {
     let fields = coding.map(|coding| (KnownName::CONTENT_ENCODING, coding)).into_iter().collect();
-    let mut inspection = Inspection::begin(Arc::new(rule.clone()), StatusCode::OK, &fields, BOUND);
+    let mut inspection = Inspection::begin(Arc::new(rule.clone()), None, StatusCode::OK, &fields, BOUND);
     for frame in frames {
         inspection.feed(frame);
     }
-    inspection.conclude(ending)
+    inspection.conclude(ending).outcome
 }
 
 #[track_caller]
@@ -133,15 +133,16 @@ fn an_undecodable_body_decides_nothing() {
 #[test]
 fn partial_content_decides_nothing() {
     let rule = Arc::new(OutcomeRule::new(None, Some(pattern("invalid")), None));
-    let mut inspection = Inspection::begin(Arc::clone(&rule), StatusCode::PARTIAL_CONTENT, &Fields::default(), BOUND);
+    let mut inspection =
+        Inspection::begin(Arc::clone(&rule), None, StatusCode::PARTIAL_CONTENT, &Fields::default(), BOUND);
     inspection.feed(b"id password");
-    assert_eq!(inspection.conclude(BodyEnd::Whole), None);
+    assert_eq!(inspection.conclude(BodyEnd::Whole).outcome, None);
 }
 
 #[test]
 fn little_more_than_the_bound_is_kept() {
     let rule = Arc::new(OutcomeRule::new(None, Some(pattern("invalid")), None));
-    let mut inspection = Inspection::begin(rule, StatusCode::OK, &Fields::default(), BOUND);
+    let mut inspection = Inspection::begin(rule, None, StatusCode::OK, &Fields::default(), BOUND);
     for _ in 0..100 {
         inspection.feed(&[b'x'; BOUND]);
     }
@@ -162,4 +163,26 @@ proptest! {
         let whole = inspect(&rule, coding, &[&body], BodyEnd::Whole);
         prop_assert_eq!(inspect(&rule, coding, &frames, BodyEnd::Whole), whole);
     }
+}
+
+#[test]
+fn tokens_are_read_from_json_alone_and_a_body_that_broke_off_may_lack_some() {
+    let rule = OutcomeRule::new(Some(Matchers { status: "200".parse().ok(), ..Matchers::default() }), None, None);
+    let inspect = |body: &[u8], coding: Option<&str>, ending| {
+        let fields = coding.map(|coding| (KnownName::CONTENT_ENCODING, coding)).into_iter().collect();
+        let tokens: Arc<[Box<str>]> = ["access".into(), "more.refresh".into()].into();
+        let mut inspection = Inspection::begin(Arc::new(rule.clone()), Some(tokens), StatusCode::OK, &fields, BOUND);
+        inspection.feed(body);
+        let Inspected { tokens, may_lack_tokens, .. } = inspection.conclude(ending);
+        (tokens.join(" "), may_lack_tokens)
+    };
+    let both = br#"{"access": "a.b", "more": {"refresh": "c"}, "other": "d"}"#;
+    assert_eq!(inspect(both, None, BodyEnd::Whole), ("a.b c".to_owned(), false));
+    assert_eq!(inspect(&gzip(both), Some("gzip"), BodyEnd::Whole), ("a.b c".to_owned(), false));
+    assert_eq!(inspect(br#"{"access": 17}"#, None, BodyEnd::Whole), ("17".to_owned(), false));
+    for none in [&br#"{"access": ""}"#[..], br#"{"access": null}"#, br#"{"access": ["a"]}"#, b"access=a", b""] {
+        assert_eq!(inspect(none, None, BodyEnd::Whole), (String::new(), false), "{}", String::from_utf8_lossy(none));
+    }
+    assert_eq!(inspect(&both[..20], None, BodyEnd::Cut), (String::new(), true));
+    assert_eq!(inspect(b"", None, BodyEnd::Cut), (String::new(), true));
 }

@@ -149,8 +149,14 @@ mod tests {
         let mut state = State::default();
         let mut logged_at = |is_seen: bool, minute: u64| {
             let (name, concurrent) = ("login".to_owned(), vec!["few".to_owned()]);
-            let route =
-                UnseenRoute { name, waiting: Vec::new(), concurrent, knows_clients: false, is_of_domain: false };
+            let route = UnseenRoute {
+                name,
+                waiting: Vec::new(),
+                concurrent,
+                knows_clients: false,
+                learns_sessions: false,
+                is_of_domain: false,
+            };
             let observed = Observed { unseen: is_seen.then_some(route).into_iter().collect(), ..Observed::default() };
             let now = Timestamp::from_micros(minute * 60_000_000);
             let logged = state.judge(&observed, now).len();

@@ -89,13 +89,16 @@ impl Finding {
     }
 
     pub(super) fn unseen(route: &UnseenRoute) -> Self {
-        let UnseenRoute { name, waiting, concurrent, knows_clients, is_of_domain } = route;
+        let UnseenRoute { name, waiting, concurrent, knows_clients, learns_sessions, is_of_domain } = route;
         let mut therefore = Vec::new();
         if !waiting.is_empty() {
             therefore.push(format!("{} counts every request as if its answer never came", waiting.join(" and ")));
         }
         if *knows_clients {
             therefore.push("no client becomes a known one".to_owned());
+        }
+        if *learns_sessions {
+            therefore.push("no session is learned".to_owned());
         }
         if !concurrent.is_empty() {
             therefore.push(format!("{} is left out", concurrent.join(" and ")));
@@ -120,7 +123,7 @@ impl Finding {
             ),
             help: format!(
                 "let portcullis forward the requests of {name}, or limit them by `count: requests` without \
-                 `known_clients`"
+                 `known_clients` and `sessions`"
             ),
         }
     }

@@ -78,6 +78,8 @@ pub struct UnseenRoute {
     pub concurrent: Vec<String>,
     /// Whether successes would make clients known.
     pub knows_clients: bool,
+    /// Whether successes would give sessions.
+    pub learns_sessions: bool,
     /// Whether it is asked about by descriptors, so that it can never have requests.
     pub is_of_domain: bool,
 }

@@ -101,23 +101,25 @@ fn only(advisor: &Advisor, observed: &Observed) -> Advice {
 
 #[test]
 fn a_route_whose_answers_are_not_seen_is_named_with_what_follows() {
-    let unseen = |waiting: &[&str], concurrent: &[&str], knows_clients| {
+    let unseen = |waiting: &[&str], concurrent: &[&str], knows_clients, learns_sessions| {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let (name, waiting, concurrent) = ("login".to_owned(), names(waiting), names(concurrent));
-        let unseen = vec![UnseenRoute { name, waiting, concurrent, knows_clients, is_of_domain: false }];
+        let unseen =
+            vec![UnseenRoute { name, waiting, concurrent, knows_clients, learns_sessions, is_of_domain: false }];
         only(&Advisor::default(), &Observed { unseen, ..Observed::default() })
     };
-    let all = unseen(&["failures", "guesses"], &["few"], true);
+    let all = unseen(&["failures", "guesses"], &["few"], true, true);
     assert_eq!((all.kind, all.route.as_deref()), (AdviceKind::AnswersUnseen, Some("login")));
-    let therefore = "failures and guesses counts every request as if its answer never came, no client becomes a known one, few is left out";
+    let therefore = "failures and guesses counts every request as if its answer never came, no client becomes a known one, no session is learned, few is left out";
     assert!(all.message.ends_with(therefore), "{}", all.message);
-    assert!(unseen(&[], &["few"], false).message.ends_with("not seen here: few is left out"));
+    assert!(unseen(&[], &["few"], false, false).message.ends_with("not seen here: few is left out"));
     let advisor = Advisor::default();
     let route = UnseenRoute {
         name: "a".into(),
         waiting: Vec::new(),
         concurrent: vec!["few".into()],
         knows_clients: false,
+        learns_sessions: false,
         is_of_domain: true,
     };
     assert_eq!(kinds(&advisor, &Observed { unseen: vec![route], ..Observed::default() }), [AdviceKind::AnswersUnseen]);

@@ -29,6 +29,7 @@ use crate::record::metrics::Exposition;
 use crate::route::Condition;
 use crate::route::Route;
 use crate::route::RouteTable;
+use crate::route::SessionCarriers;
 
 #[test]
 fn a_request_is_counted_under_the_names_of_the_configuration() {
@@ -121,6 +122,7 @@ fn recorder(sinks: &Sinks) -> Recorder {
         limits: vec![LimitId(0)],
         outcome: None,
         known_clients: None,
+        sessions: None,
         deny_response: None,
         denied: Vec::new(),
     };
@@ -134,6 +136,7 @@ fn recorder(sinks: &Sinks) -> Recorder {
         upstream: UpstreamId(0),
         deny_response: DenyResponse::default(),
         channels: Vec::new(),
+        session_carriers: SessionCarriers::default(),
     };
     let names = ServerNames { upstream: "app".into(), servers: vec!["10.0.1.5:8000".into()] };
     Recorder::new(sinks, &LogSettings::default(), &policy, [names])

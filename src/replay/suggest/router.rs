@@ -64,6 +64,7 @@ fn route(shape: &RouteShape) -> Option<Route> {
         limits: Vec::new(),
         outcome: None,
         known_clients: None,
+        sessions: None,
         deny_response: None,
         denied: Vec::new(),
     })

@@ -20,6 +20,9 @@ impl Compiler {
             if let (Some(known), Some(given)) = (&route.known_clients, raw.known_clients.get()) {
                 self.warn_of_hosts(given.of.key().unwrap_or(given.at), "known_clients", &known.of, route);
             }
+            if let (Some(sessions), Some(given)) = (&route.sessions, raw.sessions.get()) {
+                self.warn_of_hosts(given.of.key().unwrap_or(given.at), "sessions", &sessions.of, route);
+            }
         }
         let everywhere = document.limits.get().into_iter().flat_map(|limits| &limits.items).map(|limit| (limit, None));
         let own = raw.iter().filter_map(|route| Some((route, route.limits.get()?)));

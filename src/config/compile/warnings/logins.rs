@@ -28,7 +28,7 @@ impl Compiler {
                 "this login is limited only by client: guesses at one account from many addresses are never stopped",
                 "add a limit for each account: `{key: param.username, rate: 20/hour, count: failures, reset_on: success}`",
             ),
-            (false, true) => self.mistakes.warn(
+            (false, true) if guards.iter().any(|limit| selectors(limit).any(|it| is_claimed(&it))) => self.mistakes.warn(
                 at,
                 "this login is limited only by account: one client that tries a password on many accounts is never stopped, and any client can lock users out",
                 "add a limit for each client: `{key: client_ip, rate: 20/hour, count: failures}`",
@@ -36,6 +36,11 @@ impl Compiler {
             _ => {}
         }
     }
+}
+
+/// Whether the client chooses whose account a value is. Only who has signed in has a session or a token.
+fn is_claimed(selector: &Selector) -> bool {
+    selector.subject() == SelectorSubject::Account && !matches!(selector, Selector::User | Selector::Jwt(_))
 }
 
 fn counts_failures(limit: &Limit) -> bool {

@@ -50,7 +50,7 @@ pub(super) async fn observe(
     while let Some(message) = stream.next().await? {
         match message.request {
             Some(Part::ResponseBody(body)) => {
-                answer.feed(&body.body);
+                answer.feed(&body.body).await;
                 if body.end_of_stream {
                     answer.end(BodyEnd::Whole).await;
                 }

@@ -1,0 +1,327 @@
+//! The sessions that a request carries, whose they are, and what an answer makes of them.
+
+use std::borrow::Cow;
+
+use smallvec::SmallVec;
+
+use super::Policy;
+use super::SessionChange;
+use crate::head::Fields;
+use crate::head::KnownName;
+use crate::key::Key;
+use crate::key::KeyHash;
+use crate::key::KeyHasher;
+use crate::outcome::set_cookie::AnsweredCookie;
+use crate::outcome::set_cookie::answered;
+use crate::request::RequestHead;
+use crate::request::header::bearer_tokens;
+use crate::request::query::cookie_values;
+use crate::request::query::cookie_values_like;
+use crate::route::CookieNames;
+use crate::route::SessionCarrier;
+use crate::route::SessionRule;
+
+/// The values of a request that may be sessions, and the accounts of those that are known.
+#[derive(Clone, Debug, Default)]
+pub struct CarriedSessions {
+    found: SmallVec<[CarriedSession; 2]>,
+    /// The marks of the accounts, each once. With the empty one where the request may carry a session that was not looked up.
+    users: SmallVec<[Box<str>; 1]>,
+    /// The host that the request is for, where sessions are those of a host.
+    host: Option<Box<str>>,
+    /// The request may carry a session that was not looked up.
+    is_unread: bool,
+}
+
+/// A value that may be a session.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct CarriedSession {
+    session: KeyHash,
+    /// What carries it, among all of the policy.
+    carrier: u16,
+    /// Distinguishes the cookies of one glob.
+    name: u64,
+    account: Option<KeyHash>,
+}
+
+/// The sessions that an answer gives its client.
+#[derive(Clone, Debug, Default)]
+pub struct GainedSessions {
+    pub(super) sessions: SmallVec<[KeyHash; 2]>,
+    /// One of them is none that the request carried.
+    pub(super) has_fresh: bool,
+}
+
+impl GainedSessions {
+    /// Whether one of them is none that the request carried.
+    pub fn has_fresh(&self) -> bool {
+        self.has_fresh
+    }
+}
+
+/// A longer value is no session.
+pub const MAX_VALUE: usize = 4096;
+
+/// An honest client has one or two values of a cookie, each in one or two readings. What stands behind so many is not looked
+/// up.
+const MAX_READINGS: usize = 16;
+
+impl CarriedSessions {
+    /// Reads a request. `account` says whose a session is.
+    pub fn read(
+        policy: &Policy,
+        head: &RequestHead<'_>,
+        hasher: &KeyHasher,
+        account: impl Fn(KeyHash) -> Option<KeyHash>,
+    ) -> Self {
+        let mut carried = Self::default();
+        let is_of_host = policy.session_carriers.iter().any(|carrier| carrier.is_of_host);
+        carried.host = is_of_host.then(|| head.host.as_str().into());
+        let mut is_unread = false;
+        let host = carried.host.as_deref();
+        for (number, carrier) in (0..).zip(policy.session_carriers.iter()) {
+            let mut left = MAX_READINGS;
+            each_value(carrier, head.fields, &mut |name, value| {
+                let Some(less) = left.checked_sub(1) else {
+                    is_unread = true;
+                    return;
+                };
+                left = less;
+                if let Some(session) = session(carrier, host, &value, hasher)
+                    && !carried.found.iter().any(|known| known.session == session)
+                {
+                    let name = number_of(carrier, name, hasher);
+                    let account = account(session);
+                    carried.found.push(CarriedSession { session, carrier: number, name, account });
+                }
+            });
+        }
+        for account in carried.accounts() {
+            carried.users.push(mark(account));
+        }
+        carried.is_unread = is_unread;
+        if is_unread {
+            carried.users.push("".into());
+        }
+        carried
+    }
+
+    /// The marks of the accounts, each once; the empty one where not all was looked up.
+    pub fn users(&self) -> &[Box<str>] {
+        &self.users
+    }
+
+    /// Whether the request carries a session of an account.
+    pub fn has_known(&self) -> bool {
+        self.found.iter().any(|carried| carried.account.is_some())
+    }
+
+    /// Whether the request carries a session of another account, or may carry one. `own`: the account that it certainly names.
+    pub(super) fn has_foreign(&self, own: Option<KeyHash>) -> bool {
+        self.is_unread || self.found.iter().any(|carried| carried.account.is_some() && carried.account != own)
+    }
+
+    pub(super) fn sessions(&self) -> impl Iterator<Item = KeyHash> {
+        self.found.iter().map(|carried| carried.session)
+    }
+
+    /// Those that are sessions under a rule, if they are of anybody.
+    pub(super) fn of_rule(&self, policy: &Policy, rule: &SessionRule) -> impl Iterator<Item = KeyHash> {
+        let carriers: SmallVec<[&SessionCarrier; 4]> = policy.session_carriers.of_rule(rule).collect();
+        let is_of_rule = move |carried: &&CarriedSession| {
+            let carrier = policy.session_carriers.iter().nth(usize::from(carried.carrier));
+            carrier.is_some_and(|carrier| carriers.contains(&carrier))
+        };
+        self.found.iter().filter(is_of_rule).map(|carried| carried.session)
+    }
+
+    /// What an answer to the request makes of its sessions: a cookie that is set anew is a session of the same account, and
+    /// one that is deleted is forgotten. Of the sessions of several accounts nothing is inherited.
+    pub fn changes(&self, policy: &Policy, answer: &Fields, hasher: &KeyHasher) -> SmallVec<[SessionChange; 2]> {
+        let mut changes = SmallVec::new();
+        if !answer.has(KnownName::SET_COOKIE) {
+            return changes;
+        }
+        let mut accounts = self.accounts();
+        let is_sole = accounts.next().is_some() && accounts.next().is_none();
+        let heir = self.found.iter().find(|carried| is_sole && carried.account.is_some());
+        for (number, carrier) in (0..).zip(policy.session_carriers.iter()) {
+            for cookie in answered(answer) {
+                if cookie.is_deleted {
+                    changes.extend(self.ended(number, carrier, &cookie, hasher));
+                    continue;
+                }
+                let Some(CarriedSession { session: old, .. }) = heir else { continue };
+                let renewed = self.sessions_of(carrier, &cookie, hasher);
+                let renewed = renewed.into_iter().filter(|&new| !self.sessions().any(|known| known == new));
+                changes.extend(renewed.map(|new| SessionChange::Renew { old: *old, new }));
+            }
+        }
+        changes
+    }
+
+    /// What an answer gives its client that is a session under a rule.
+    pub(super) fn gained(
+        &self,
+        policy: &Policy,
+        rule: &SessionRule,
+        answer: &Fields,
+        hasher: &KeyHasher,
+    ) -> GainedSessions {
+        let mut gained = GainedSessions::default();
+        for carrier in policy.session_carriers.of_rule(rule) {
+            for cookie in answered(answer).filter(|cookie| !cookie.is_deleted) {
+                self.add(&mut gained, &self.sessions_of(carrier, &cookie, hasher));
+            }
+        }
+        gained
+    }
+
+    /// Adds the tokens in the body of an answer.
+    pub(super) fn add_tokens(
+        &self,
+        gained: &mut GainedSessions,
+        policy: &Policy,
+        rule: &SessionRule,
+        tokens: &[Box<str>],
+        hasher: &KeyHasher,
+    ) {
+        for carrier in policy.session_carriers.of_rule(rule).filter(|carrier| carrier.cookies.is_none()) {
+            for token in tokens {
+                let request = Fields::from_iter([(KnownName::AUTHORIZATION, format!("Bearer {token}"))]);
+                self.add(gained, &self.read_again(carrier, &request, hasher));
+                gained.has_fresh |= !token.is_empty();
+            }
+        }
+    }
+
+    fn add(&self, gained: &mut GainedSessions, sessions: &[KeyHash]) {
+        let is_carried = |session: &KeyHash| self.sessions().any(|known| known == *session);
+        gained.has_fresh |= !sessions.is_empty() && !sessions.iter().any(is_carried);
+        gained.sessions.extend(sessions.iter().copied());
+    }
+
+    /// The accounts whose sessions the request carries, each once.
+    fn accounts(&self) -> impl Iterator<Item = KeyHash> + use<> {
+        let mut accounts: SmallVec<[KeyHash; 1]> = SmallVec::new();
+        for account in self.found.iter().filter_map(|carried| carried.account) {
+            if !accounts.contains(&account) {
+                accounts.push(account);
+            }
+        }
+        accounts.into_iter()
+    }
+
+    /// What a deleted cookie ends. The session is nobody's any more, but a success is still not the own one of another
+    /// account where a request carries it: an application may accept what it has deleted, and only an attacker sends it.
+    fn ended(
+        &self,
+        number: u16,
+        carrier: &SessionCarrier,
+        cookie: &AnsweredCookie<'_>,
+        hasher: &KeyHasher,
+    ) -> SmallVec<[SessionChange; 2]> {
+        if !is_named(carrier, cookie.name) {
+            return SmallVec::new();
+        }
+        let name = number_of(carrier, cookie.name, hasher);
+        let ended = self.found.iter().filter(|carried| carried.carrier == number && carried.name == name);
+        let known = ended.filter(|carried| carried.account.is_some()).map(|carried| carried.session);
+        known
+            .flat_map(|old| [SessionChange::Renew { old, new: former(old, hasher) }, SessionChange::Forget(old)])
+            .collect()
+    }
+
+    /// The sessions that a request has which sends this cookie back.
+    fn sessions_of(
+        &self,
+        carrier: &SessionCarrier,
+        cookie: &AnsweredCookie<'_>,
+        hasher: &KeyHasher,
+    ) -> SmallVec<[KeyHash; 2]> {
+        if carrier.cookies.is_none() || cookie.value.len() > MAX_VALUE {
+            return SmallVec::new();
+        }
+        let line = [cookie.name, b"=", cookie.value].concat();
+        self.read_again(carrier, &Fields::from_iter([(KnownName::COOKIE, line)]), hasher)
+    }
+
+    fn read_again(&self, carrier: &SessionCarrier, request: &Fields, hasher: &KeyHasher) -> SmallVec<[KeyHash; 2]> {
+        let mut sessions = SmallVec::new();
+        each_value(carrier, request, &mut |_, value| {
+            sessions.extend(session(carrier, self.host.as_deref(), &value, hasher));
+        });
+        sessions
+    }
+}
+
+/// What stands for a session that has ended.
+pub(super) fn former(session: KeyHash, hasher: &KeyHasher) -> KeyHash {
+    hasher.rehash(session)
+}
+
+/// The mark of an account: what `user` yields, and what people see of it. Whose a session is is decided by the whole hash;
+/// what is counted under a mark may be shared only by accounts that nobody can find.
+pub fn mark(account: KeyHash) -> Box<str> {
+    format!("{:0MARK_DIGITS$x}", account.0 >> 64).into()
+}
+
+pub const MARK_DIGITS: usize = 16;
+
+/// The account of a key whose parts are the values that name it. The same account on every route that names it by the same
+/// values.
+pub fn account(key: &Key, hasher: &KeyHasher) -> KeyHash {
+    hasher.hash(ACCOUNTS, key)
+}
+
+/// No limit has names like these: names have no space.
+const ACCOUNTS: &str = "accounts of sessions";
+const SESSIONS: &str = "sessions of accounts";
+
+/// Calls `found` with every value that a carrier has in a request, in each of its readings, and with its name as sent.
+fn each_value<'r>(carrier: &'r SessionCarrier, fields: &'r Fields, found: &mut dyn FnMut(&[u8], Cow<'r, str>)) {
+    match &carrier.cookies {
+        Some(CookieNames::One(name)) => cookie_values(fields, name).for_each(|value| found(name.as_bytes(), value)),
+        Some(CookieNames::Like { names, .. }) => {
+            cookie_values_like(fields, |name| names.matches(name)).for_each(|(name, value)| found(name, value));
+        }
+        None => bearer_tokens(fields).for_each(|token| found(b"", token)),
+    }
+}
+
+/// Whether a request that sends back a cookie of this name has a value of this carrier.
+fn is_named(carrier: &SessionCarrier, name: &[u8]) -> bool {
+    let mut is_named = false;
+    let line = [name, b"=x"].concat();
+    each_value(carrier, &Fields::from_iter([(KnownName::COOKIE, line)]), &mut |_, _| is_named = true);
+    is_named && carrier.cookies.is_some()
+}
+
+/// Distinguishes the cookies of a glob. Others have one name.
+fn number_of(carrier: &SessionCarrier, name: &[u8], hasher: &KeyHasher) -> u64 {
+    match carrier.cookies {
+        Some(CookieNames::Like { .. }) => {
+            let mut key = Key::default();
+            key.push(name);
+            hasher.item(&key)
+        }
+        Some(CookieNames::One(_)) | None => 0,
+    }
+}
+
+/// What stands for a value of this carrier. `None`: it is no session. `host` is the one that the request is for.
+fn session(carrier: &SessionCarrier, host: Option<&str>, value: &str, hasher: &KeyHasher) -> Option<KeyHash> {
+    if value.is_empty() || value.len() > MAX_VALUE {
+        return None;
+    }
+    let mut key = Key::default();
+    match &carrier.cookies {
+        Some(CookieNames::One(text) | CookieNames::Like { text, .. }) => key.push(text.as_bytes()),
+        None => key.push(b""),
+    }
+    if carrier.is_of_host {
+        key.push(host.unwrap_or_default().as_bytes());
+    }
+    key.push(value.as_bytes());
+    Some(hasher.hash(SESSIONS, &key))
+}

@@ -1,0 +1,326 @@
+//! Whose a success is, and what becomes of the sessions of a request, without a network.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use portcullis::decision::SessionChange;
+use portcullis::decision::SuccessOwner;
+use portcullis::decision::carried_sessions::mark;
+use portcullis::decision::operator::LimitQuery;
+use portcullis::head::Fields;
+use portcullis::head::KnownName;
+use portcullis::key::Hashers;
+use portcullis::key::KeyHash;
+use portcullis::key::KeyHasher;
+use portcullis::key::KeyPart;
+use portcullis::key::KeySpec;
+use portcullis::key::Spelling;
+use portcullis::outcome::Matchers;
+use portcullis::outcome::OutcomeRule;
+use portcullis::route::CookieNames;
+use portcullis::route::SessionRule;
+use proptest::prelude::*;
+
+use crate::support::Ask;
+use crate::support::World;
+use crate::support::ask;
+use crate::support::form;
+use crate::support::limit;
+use crate::support::world;
+
+const HASHER: [u8; 16] = [3; 16];
+
+/// Whose which session is, as a store would know it.
+type Known = HashMap<KeyHash, KeyHash>;
+
+fn rule(of: &str, cookies: &[&str]) -> SessionRule {
+    let part = |text: &str| KeyPart { selector: text.parse().unwrap(), spelling: Spelling::Usual };
+    SessionRule {
+        of: KeySpec { parts: of.split_whitespace().map(part).collect(), ..KeySpec::default() },
+        cookies: cookies.iter().map(|name| CookieNames::new(name)).collect(),
+        tokens: ["access".into()].into(),
+        keep: std::time::Duration::from_secs(60),
+        is_fresh: true,
+    }
+}
+
+/// A sign-in at `/login`, with this rule.
+fn signing_in(rule: SessionRule) -> World {
+    let mut world = world();
+    let route = world.route("POST /login", Vec::new());
+    route.sessions = Some(rule);
+    let success = Matchers { status: "302".parse().ok(), ..Matchers::default() };
+    route.outcome = Some(OutcomeRule::new(Some(success), None, None).into());
+    world.policy.session_carriers = world.policy.routes.session_carriers();
+    world
+}
+
+fn hasher() -> KeyHasher {
+    KeyHasher::new(HASHER)
+}
+
+fn answer(cookies: &[&str]) -> Fields {
+    cookies.iter().map(|line| (KnownName::SET_COOKIE, line)).collect()
+}
+
+fn login(cookies: &str) -> Ask {
+    let head = format!("POST /login\nContent-Type: application/x-www-form-urlencoded\nCookie: {cookies}");
+    ask(&head).body("username=alice")
+}
+
+/// Whose a success is that gives these cookies and tokens.
+fn owner(world: &World, ask: &Ask, known: &Known, cookies: &[&str], tokens: &[&str]) -> SuccessOwner {
+    let sign_in = world.sign_in(ask, known, &hasher()).expect("a sign-in");
+    let mut gained = sign_in.gained(&world.policy, &answer(cookies), &hasher());
+    let tokens: Vec<Box<str>> = tokens.iter().map(|token| (*token).into()).collect();
+    sign_in.add_tokens(&mut gained, &world.policy, &tokens, &hasher());
+    sign_in.owner(&world.policy, gained, &hasher())
+}
+
+/// What a store knows after this sign-in.
+#[track_caller]
+fn learn(world: &World, ask: &Ask, known: &mut Known, cookies: &[&str], tokens: &[&str]) -> KeyHash {
+    match owner(world, ask, known, cookies, tokens) {
+        SuccessOwner::Learning(sign_in) => {
+            known.extend(sign_in.learned.iter().map(|session| (*session, sign_in.account)));
+            sign_in.account
+        }
+        owner => panic!("{owner:?}"),
+    }
+}
+
+fn users(world: &World, ask: &Ask, known: &Known) -> Vec<Box<str>> {
+    world.sessions(ask, known, &hasher()).users().to_vec()
+}
+
+#[test]
+fn a_request_is_the_user_whose_session_it_carries_in_any_spelling() {
+    let world = signing_in(rule("param.username", &["sid", "wp_*"]));
+    let mut known = Known::new();
+    let lines = ["sid=\"a%20b\"; Path=/", "wp_in_7=x|y; HttpOnly", "other=1", "wp_old=; Max-Age=0"];
+    let alice = learn(&world, &login(""), &mut known, &lines, &["jwt.of.alice"]);
+    for cookies in [
+        "sid=a%20b",
+        "sid=\"a%20b\"",
+        "sid=%61%20b",
+        "SID=a%20b",
+        "a=b;sid = a%20b ;c",
+        "wp_in_7=x%7Cy",
+        "wp.in[7]=x|y",
+    ] {
+        let seen = users(&world, &ask(&format!("GET /\nCookie: {cookies}")), &known);
+        assert_eq!(seen, [mark(alice)], "{cookies}");
+    }
+    assert_eq!(users(&world, &ask("GET /\nAuthorization: bearer jwt.of.alice"), &known), [mark(alice)]);
+    for cookies in ["sid=", "sid=other", "other=1", "wp_old=", "sid2=a%20b"] {
+        assert!(users(&world, &ask(&format!("GET /\nCookie: {cookies}")), &known).is_empty(), "{cookies}");
+    }
+}
+
+#[test]
+fn what_is_not_looked_up_is_nobodys_too() {
+    let world = signing_in(rule("param.username", &["sid"]));
+    let mut known = Known::new();
+    let alice = learn(&world, &login(""), &mut known, &["sid=s"], &[]);
+    let many = |count: usize| (0..count).map(|number| format!("sid={number}; ")).collect::<String>();
+    let seen = |cookies: &str| users(&world, &ask(&format!("GET /\nCookie: {cookies}")), &known);
+    assert_eq!(seen(&format!("{}sid=s", many(15))), [mark(alice)]);
+    assert_eq!(seen(&format!("{}sid=s", many(16))), [Box::<str>::from("")]);
+    assert_eq!(seen(&format!("sid=s; {}", many(16))), [mark(alice), Box::from("")]);
+    let long = "x".repeat(4097);
+    assert!(seen(&format!("sid={long}")).is_empty(), "it is no session");
+}
+
+#[test]
+fn a_success_needs_a_session_that_the_request_did_not_carry() {
+    let world = signing_in(rule("param.username", &["sid", "remember"]));
+    let check = |cookies: &str, set: &[&str], tokens: &[&str], is_own: bool| {
+        let owner = owner(&world, &login(cookies), &Known::new(), set, tokens);
+        assert_eq!(owner != SuccessOwner::Other, is_own, "{cookies}: {set:?} {tokens:?}");
+    };
+    check("", &["sid=1"], &[], true);
+    check("sid=1", &["sid=2"], &[], true);
+    check("sid=1", &["sid=1", "remember=2"], &[], true);
+    check("", &[], &["token"], true);
+    check("", &[], &[], false);
+    check("", &["csrf=1", "sid=; Max-Age=0"], &[], false);
+    check("sid=1", &["sid=1"], &[], false);
+    check("sid=\"1\"", &["sid=1"], &[], false);
+    check("sid=%31", &["sid=1"], &[], false);
+    check("sid=2", &["sid=2; Path=/x"], &[], false);
+    check(&(0..20).map(|number| format!("sid={number}; ")).collect::<String>(), &["sid=new"], &[], false);
+    check("", &["sid=1", "sid=; Max-Age=0"], &[], false);
+}
+
+#[test]
+fn an_application_that_keeps_its_session_needs_no_new_one_but_no_other_account_either() {
+    let world = signing_in(SessionRule { is_fresh: false, ..rule("param.username", &["sid"]) });
+    let mut known = Known::new();
+    let alice = learn(&world, &login("sid=1"), &mut known, &[], &[]);
+    assert_eq!(users(&world, &ask("GET /\nCookie: sid=1"), &known), [mark(alice)]);
+    assert_eq!(owner(&world, &login(""), &known, &[], &[]), SuccessOwner::Own, "there is nothing to learn");
+    let bob = ask("POST /login\nContent-Type: application/x-www-form-urlencoded\nCookie: sid=1").body("username=bob");
+    assert_eq!(owner(&world, &bob, &known, &[], &[]), SuccessOwner::Other);
+    assert!(matches!(owner(&world, &login("sid=1"), &known, &[], &[]), SuccessOwner::Learning(_)));
+}
+
+#[test]
+fn a_success_beside_a_session_of_another_account_is_not_the_own_one() {
+    let world = signing_in(rule("param.username", &["sid"]));
+    let mut known = Known::new();
+    let alice = learn(&world, &login(""), &mut known, &["sid=a"], &[]);
+    let bob = |cookies: &str| {
+        ask(&format!("POST /login\nContent-Type: application/x-www-form-urlencoded\nCookie: {cookies}"))
+            .body("username=bob")
+    };
+    let bobs = learn(&world, &bob(""), &mut known, &["sid=b"], &[]);
+    assert_ne!(alice, bobs);
+    assert_eq!(owner(&world, &bob("sid=a"), &known, &["sid=c"], &[]), SuccessOwner::Other);
+    assert_eq!(owner(&world, &bob("sid=b; sid=a"), &known, &["sid=c"], &[]), SuccessOwner::Other);
+    assert!(matches!(owner(&world, &bob("sid=b"), &known, &["sid=c"], &[]), SuccessOwner::Learning(_)));
+    // The name is in doubt, and so is whose the session is that the request carries.
+    let doubt = bob("sid=b").body("username=bob&username=alice");
+    assert_eq!(owner(&world, &doubt, &known, &["sid=c"], &[]), SuccessOwner::Other);
+    let doubt = form("/login", "username=bob&username=alice");
+    assert_eq!(owner(&world, &doubt, &known, &["sid=c"], &[]), SuccessOwner::Own, "nothing is learned");
+    // As it is without a name.
+    assert_eq!(owner(&world, &form("/login", "user=bob"), &known, &["sid=c"], &[]), SuccessOwner::Own);
+}
+
+#[test]
+fn an_answer_renews_and_ends_the_sessions_of_its_request() {
+    let world = signing_in(rule("param.username", &["sid", "wp_*"]));
+    let mut known = Known::new();
+    let alice = learn(&world, &login(""), &mut known, &["sid=a", "wp_x=1", "wp_y=2"], &[]);
+    let bob = form("/login", "username=bob");
+    learn(&world, &bob, &mut known, &["sid=b"], &[]);
+    let after = |cookies: &str, set: &[&str]| {
+        let mut after = known.clone();
+        let carried = world.sessions(&ask(&format!("GET /\nCookie: {cookies}")), &known, &hasher());
+        for change in carried.changes(&world.policy, &answer(set), &hasher()) {
+            match change {
+                SessionChange::Renew { old, new } => {
+                    if let Some(account) = after.get(&old).copied() {
+                        after.insert(new, account);
+                    }
+                }
+                SessionChange::Forget(session) => {
+                    after.remove(&session);
+                }
+            }
+        }
+        after
+    };
+    let seen = |cookies: &str, known: &Known| users(&world, &ask(&format!("GET /\nCookie: {cookies}")), known);
+    let renewed = after("sid=a", &["sid=new; Path=/", "csrf=1"]);
+    assert_eq!(seen("sid=new", &renewed), [mark(alice)]);
+    assert_eq!(seen("sid=a", &renewed), [mark(alice)]);
+    assert!(seen("sid=new", &after("", &["sid=new"])).is_empty());
+    assert!(seen("sid=new", &after("sid=a; sid=b", &["sid=new"])).is_empty());
+    assert_eq!(after("sid=a", &["sid=a"]), known, "nothing is new");
+    let ended =
+        after("sid=a; wp_x=1; wp_y=2", &["sid=; Max-Age=0", "wp_x=deleted; Expires=Thu, 01 Jan 1970 00:00:00 GMT"]);
+    assert!(seen("sid=a; wp_x=1", &ended).is_empty());
+    assert_eq!(seen("wp_y=2", &ended), [mark(alice)], "another cookie of the same glob");
+    assert!(!seen("sid=b", &ended).is_empty());
+}
+
+#[test]
+fn accounts_of_one_host_are_unknown_at_another() {
+    let world = signing_in(rule("host param.username", &["sid"]));
+    let mut known = Known::new();
+    let (one, two) = (login("").at("one.example"), login("").at("two.example"));
+    let alice = learn(&world, &one, &mut known, &["sid=a"], &[]);
+    assert_ne!(alice, learn(&world, &two, &mut known, &["sid=b"], &[]));
+    let seen = |host: &str, cookies: &str| users(&world, &ask(&format!("GET /\nCookie: {cookies}")).at(host), &known);
+    assert_eq!(seen("ONE.example:80", "sid=a"), [mark(alice)]);
+    assert!(seen("two.example", "sid=a").is_empty());
+}
+
+#[test]
+fn two_sign_ins_of_one_application_agree_on_the_account() {
+    let mut world = signing_in(rule("param.username", &["sid"]));
+    world.route("POST /api/login", Vec::new()).sessions = Some(rule("json.user", &["sid"]));
+    let of = world.policy.routes.all()[0].outcome.clone();
+    world.outcome_of_last(of);
+    world.policy.session_carriers = world.policy.routes.session_carriers();
+    let mut known = Known::new();
+    let form = learn(&world, &login(""), &mut known, &["sid=a"], &[]);
+    let json = ask("POST /api/login\nContent-Type: application/json").body(r#"{"user": " ALICE "}"#);
+    assert_eq!(learn(&world, &json, &mut known, &["sid=b"], &[]), form);
+}
+
+/// Ten thousand sessions of a hundred accounts in any order: none is taken for another's.
+#[test]
+fn no_session_of_many_is_attributed_to_another_account() {
+    let world = signing_in(rule("param.username", &["sid"]));
+    let mut known = Known::new();
+    let accounts: Vec<_> = (0..10_000)
+        .map(|number| {
+            let ask = form("/login", &format!("username=user{}", number * 7 % 100));
+            learn(&world, &ask, &mut known, &[&format!("sid=session{number}")], &[])
+        })
+        .collect();
+    for number in (0..10_000).map(|number| number * 7919 % 10_000) {
+        let seen = users(&world, &ask(&format!("GET /\nCookie: sid=session{number}")), &known);
+        assert_eq!(seen, [mark(accounts[number])]);
+    }
+    assert_eq!(accounts.iter().collect::<std::collections::HashSet<_>>().len(), 100);
+}
+
+proptest! {
+    /// What an answer sets is what the browser's next request carries.
+    #[test]
+    fn any_cookie_that_is_set_is_found_when_it_is_sent_back(value in "[!-:<-~]{1,40}") {
+        let world = signing_in(rule("param.username", &["sid"]));
+        prop_assume!(value != "\"\"");
+        let mut known = Known::new();
+        let line = format!("sid={value}; Path=/; HttpOnly");
+        if let SuccessOwner::Learning(sign_in) = owner(&world, &login(""), &known, &[&line], &[]) {
+            known.extend(sign_in.learned.iter().map(|session| (*session, sign_in.account)));
+            let seen = users(&world, &ask(&format!("GET /\nCookie: a=1; sid={value}")), &known);
+            prop_assert_eq!(&seen[..], &[mark(sign_in.account)]);
+        } else {
+            prop_assert!(value.contains('\0'), "{}", value);
+        }
+    }
+}
+
+#[test]
+fn an_operator_names_an_account_as_people_sign_in_or_by_its_mark() {
+    let key = |world: &World, value: &str| {
+        let hashers = Hashers { counted: hasher(), shown: hasher() };
+        let values = [(Cow::Borrowed("user"), Cow::Borrowed(value))];
+        LimitQuery::new(&world.policy, "codes", &values, None, &hashers).map(|query| query.keys[0].key)
+    };
+    let mut world = signing_in(rule("param.username", &["sid"]));
+    world.everywhere(limit("codes", "user", "5/minute"));
+    let mut known = Known::new();
+    let alice = learn(&world, &login(""), &mut known, &["sid=a"], &[]);
+    let counted = key(&world, &mark(alice)).expect("a key");
+    assert_eq!(key(&world, " ALICE "), Ok(counted));
+    assert_eq!(key(&world, &mark(alice).to_uppercase()), Ok(counted));
+    assert_ne!(key(&world, "bob"), Ok(counted));
+    assert_ne!(key(&world, ""), Ok(counted));
+
+    let mut world = signing_in(rule("host param.username", &["sid"]));
+    world.everywhere(limit("codes", "user", "5/minute"));
+    let alice = learn(&world, &login("").at("one.example"), &mut known, &["sid=a"], &[]);
+    assert_eq!(key(&world, "One.Example alice"), key(&world, &mark(alice)));
+    let error = key(&world, "alice").expect_err("a value is missing").to_string();
+    assert!(error.ends_with("with a blank between: `host` and `param.username`"), "{error}");
+}
+
+#[test]
+fn an_explanation_says_what_is_looked_up_and_what_a_success_gives() {
+    let mut world = signing_in(rule("param.username", &["sid", "wp_*"]));
+    world.everywhere(limit("codes", "user", "5/minute"));
+    let text = world.explain(&login("sid=a")).to_string();
+    for line in [
+        "sessions  looked up by cookie sid, cookie wp_*, bearer: whose they are is in the store, so that `user` is missing here",
+        "signs in  by cookie sid, cookie wp_*, json.access of an own success, for 1m, as param.username = ",
+    ] {
+        assert!(text.contains(line), "no {line} in\n{text}");
+    }
+    assert!(!text.contains("sid=a"), "{text}");
+}
