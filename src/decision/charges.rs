@@ -24,6 +24,7 @@ use crate::limit::LimitId;
 use crate::limit::Missing;
 use crate::limit::Rule;
 use crate::list::ListId;
+use crate::request::NotUnderstood;
 
 /// The limits that hold for a request, and what they charge.
 #[derive(Debug, Default)]
@@ -33,6 +34,8 @@ pub(super) struct PlannedCharges<'p> {
     pub(super) batch: Batch<'p>,
     /// The longest ban of the keys of each limit, for the few requests that have a banned key.
     bans: Vec<PlannedBan>,
+    /// Why a part that a limit counts is not understood.
+    pub(super) unread: Option<NotUnderstood>,
 }
 
 /// A ban that began before the request.
@@ -63,9 +66,9 @@ pub(super) enum LimitApplication {
     Freed(ListId),
     /// A part of its key is missing, and it says `missing: skip`.
     Skipped,
-    /// A part of its key is missing, and it says `missing: deny`.
-    Denied,
-    Counted(SmallVec<[ExtractedKey; 1]>),
+    /// A part of its key is missing, and it says `missing: deny`. With why it is not understood, if it is there.
+    Denied(Option<NotUnderstood>),
+    Counted(ExtractedKeys),
 }
 
 impl<'p> PlannedCharges<'p> {
@@ -76,12 +79,14 @@ impl<'p> PlannedCharges<'p> {
         id: LimitId,
         source: &Source<'_>,
         hasher: &KeyHasher,
+        nonce: u64,
     ) -> Result<(), TooManyValues> {
         let limit = policy.limit(id);
-        let keys = match apply(policy, limit, source) {
+        let ExtractedKeys { keys, unread, .. } = match apply(policy, limit, source) {
             Ok(LimitApplication::Freed(_) | LimitApplication::Skipped) => return Ok(()),
-            Ok(LimitApplication::Counted(keys)) => keys,
-            Ok(LimitApplication::Denied) => {
+            Ok(LimitApplication::Counted(extracted)) => extracted,
+            Ok(LimitApplication::Denied(unread)) => {
+                self.unread = self.unread.or(unread);
                 self.limits.push(PlannedLimit { limit: id, outright: true, lacks_part: true, is_undisputed: false });
                 return Ok(());
             }
@@ -92,7 +97,8 @@ impl<'p> PlannedCharges<'p> {
             }
             Err(too_many) => return Err(too_many),
         };
-        let items = match items(limit, source, hasher) {
+        self.unread = self.unread.or(unread);
+        let items = match self.items(limit, source, hasher, nonce) {
             Ok(items) => items,
             Err(TooManyValues) if limit.shadow => return Ok(()),
             Err(too_many) => return Err(too_many),
@@ -125,6 +131,21 @@ impl<'p> PlannedCharges<'p> {
             });
         }
         Ok(())
+    }
+
+    /// The different values that a limit counts. One that is not understood is new each time.
+    fn items(
+        &mut self,
+        limit: &Limit,
+        source: &Source<'_>,
+        hasher: &KeyHasher,
+        nonce: u64,
+    ) -> Result<Items, TooManyValues> {
+        let Some(part) = &limit.distinct else { return Ok(Items::new()) };
+        let ExtractedKeys { keys, unread, .. } = extract::distinct(part, source)?;
+        self.unread = self.unread.or(unread);
+        let is_unread = |found: &ExtractedKey| found.missing && unread.is_some();
+        Ok(keys.iter().map(|found| if is_unread(found) { nonce } else { hasher.item(&found.key) }).collect())
     }
 
     /// Whether a limit that is not in shadow mode denies without counting.
@@ -172,26 +193,19 @@ pub(super) fn ban_left(charge: &Charge<'_>, left: impl Fn(KeyHash) -> Option<Dur
     if charge.force == Force::Shadow { None } else { left(charge.key) }
 }
 
-/// The different values that a limit counts.
-fn items(limit: &Limit, source: &Source<'_>, hasher: &KeyHasher) -> Result<Items, TooManyValues> {
-    let Some(part) = &limit.distinct else { return Ok(Items::new()) };
-    let found = extract::distinct(part, source)?;
-    Ok(found.iter().map(|value| hasher.item(value)).collect())
-}
-
 /// What a limit makes of a request. Fails only where the client sent a field too often.
 pub(super) fn apply(policy: &Policy, limit: &Limit, source: &Source<'_>) -> Result<LimitApplication, TooManyValues> {
     if let Some(list) = policy.holding(&limit.unless, source) {
         return Ok(LimitApplication::Freed(list));
     }
-    let ExtractedKeys { mut keys, absent } = extract::keys(&limit.key, source)?;
+    let mut extracted = extract::keys(&limit.key, source)?;
     Ok(match limit.missing {
-        Missing::Deny if absent => LimitApplication::Denied,
-        Missing::Count | Missing::Deny => LimitApplication::Counted(keys),
-        // A key with an empty value does not hide the other keys.
+        Missing::Deny if extracted.absent => LimitApplication::Denied(extracted.unread),
+        Missing::Count | Missing::Deny => LimitApplication::Counted(extracted),
+        // A key with an empty value does not hide the other keys, and what is not understood is not missing.
         Missing::Skip => {
-            keys.retain(|candidate| !candidate.missing);
-            if keys.is_empty() { LimitApplication::Skipped } else { LimitApplication::Counted(keys) }
+            extracted.keys.retain(|candidate| !candidate.surely_missing);
+            if extracted.keys.is_empty() { LimitApplication::Skipped } else { LimitApplication::Counted(extracted) }
         }
     })
 }

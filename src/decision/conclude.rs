@@ -121,7 +121,8 @@ impl PlannedCharges<'_> {
 
     /// How all limits of the plan decided.
     fn rulings<'p, 'v>(&self, policy: &'p Policy, verdicts: &'v [Verdict]) -> Rulings<'p, 'v> {
-        let mut rulings = Rulings::default();
+        let report = LimitReports { unread: self.unread, ..LimitReports::default() };
+        let mut rulings = Rulings { report, ..Rulings::default() };
         let mut next = 0;
         for number in 0..self.limits.len() {
             if let Some(ruling) = LimitRuling::of(policy, self, number, verdicts, &mut next) {

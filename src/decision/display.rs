@@ -63,8 +63,8 @@ impl ShownPlan for Plan<'_, '_> {
         let RoutedRequest { policy, head, ref walk, identity, .. } = self.entry;
         let limit = policy.limit(limit);
         with_source(policy, head, self.fields, walk, identity, |source| {
-            let Ok(LimitApplication::Counted(keys)) = apply(policy, limit, source) else { return None };
-            let found = keys.iter().find(|candidate| counted.hash(&limit.name, &candidate.key) == key)?;
+            let Ok(LimitApplication::Counted(extracted)) = apply(policy, limit, source) else { return None };
+            let found = extracted.keys.iter().find(|candidate| counted.hash(&limit.name, &candidate.key) == key)?;
             Some(then(&limit.key, &found.key))
         })
     }

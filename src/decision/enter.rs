@@ -8,7 +8,6 @@ use super::Policy;
 use super::device;
 use super::device::DeviceKeys;
 use super::source::with_source;
-use crate::head::KnownName;
 use crate::jwt::RequestClaims;
 use crate::key::Identity;
 use crate::key::Key;
@@ -18,7 +17,7 @@ use crate::key::Source;
 use crate::list::ListId;
 use crate::request::BodyFields;
 use crate::request::RequestHead;
-use crate::request::header::header_values;
+use crate::request::method::body_may_hide_a_method;
 use crate::request::method::body_overrides;
 use crate::route::BodyMethods;
 use crate::route::RequestReadings;
@@ -38,6 +37,8 @@ pub struct RoutedRequest<'p, 'h> {
     pub(super) identity: Identity<'h>,
     /// Whether the end of the request will be known, so that it can give its concurrency slots back.
     pub(super) is_end_seen: bool,
+    /// Stands for a value that was not understood, where different values are counted. No two requests have the same.
+    pub(super) nonce: u64,
     /// The routes that the request may be read as taking.
     pub(super) walk: Walk,
 }
@@ -71,7 +72,7 @@ pub fn enter<'p, 'h>(policy: &'p Policy, head: &'h RequestHead<'h>) -> RoutedReq
     let admission = admission(policy, head);
     let walk = walk(policy, head, BodyMethods::Known(&[]));
     let identity = Identity::default();
-    RoutedRequest { policy, head, admission, device_keys: None, sessions: None, identity, is_end_seen: true, walk }
+    RoutedRequest { policy, head, admission, device_keys: None, sessions: None, identity, is_end_seen: true, nonce: 0, walk }
 }
 
 impl<'h> RoutedRequest<'_, 'h> {
@@ -92,6 +93,12 @@ impl<'h> RoutedRequest<'_, 'h> {
     #[must_use]
     pub fn with_claims(self, claims: &'h RequestClaims) -> Self {
         Self { identity: Identity { claims, ..self.identity }, ..self }
+    }
+
+    /// Counts a value that was not understood as another one than in any other request. `nonce` is random.
+    #[must_use]
+    pub fn with_nonce(self, nonce: u64) -> Self {
+        Self { nonce, ..self }
     }
 }
 
@@ -186,7 +193,7 @@ impl RoutedRequest<'_, '_> {
 
     /// Adds the routes that the request may take by a method in its body.
     pub(super) fn with_body(self, fields: &BodyFields) -> Self {
-        if fields.is_empty() && fields.is_fully_read() {
+        if fields.is_empty() && fields.not_understood().is_none() {
             return self;
         }
         let widened = with_body_methods(self.head, fields, |methods| match methods {
@@ -212,27 +219,16 @@ impl RoutedRequest<'_, '_> {
     }
 }
 
-/// Calls `then` with the methods that the body names. A form that was not read to its end may name any method.
+/// Calls `then` with the methods that the body names. One that is not understood may name any.
 pub(super) fn with_body_methods<T>(
     head: &RequestHead<'_>,
     fields: &BodyFields,
     then: impl FnOnce(BodyMethods<'_>) -> T,
 ) -> T {
-    if !fields.is_fully_read() && may_hide_a_method(head) {
+    if body_may_hide_a_method(head, fields) {
         return then(BodyMethods::Unknown);
     }
     then(BodyMethods::Known(&body_overrides(fields)))
-}
-
-/// Frameworks look for the method field in forms and in JSON, some of them for every method. Other kinds of uploads are
-/// neither.
-fn may_hide_a_method(head: &RequestHead<'_>) -> bool {
-    let mut kinds = header_values(head.fields, KnownName::CONTENT_TYPE).peekable();
-    let may_have_fields = |kind: &str| {
-        let kind = kind.to_ascii_lowercase();
-        ["form-urlencoded", "multipart", "json", "text/"].into_iter().any(|part| kind.contains(part))
-    };
-    kinds.peek().is_none() || kinds.any(|kind| may_have_fields(&kind))
 }
 
 fn walk(policy: &Policy, head: &RequestHead<'_>, body: BodyMethods<'_>) -> Walk {

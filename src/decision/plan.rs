@@ -102,7 +102,7 @@ impl<'p> Plan<'p, '_> {
 
     /// Adds the charges, and what is needed to know the client.
     fn fill(&mut self, hasher: &KeyHasher) {
-        let RoutedRequest { policy, head, admission, device_keys, sessions, identity, is_end_seen, ref walk } =
+        let RoutedRequest { policy, head, admission, device_keys, sessions, identity, is_end_seen, nonce, ref walk } =
             self.entry;
         let with =
             |has: fn(&Route) -> bool| walk.collected.iter().copied().find(|&route| has(policy.routes.get(route)));
@@ -134,7 +134,7 @@ impl<'p> Plan<'p, '_> {
                 if !is_end_seen && matches!(limit.rule, Rule::Concurrent(_)) {
                     return ControlFlow::Continue(());
                 }
-                match self.charges.add(policy, id, &source, hasher) {
+                match self.charges.add(policy, id, &source, hasher, nonce) {
                     Ok(()) => ControlFlow::Continue(()),
                     Err(too_many) => ControlFlow::Break(too_many),
                 }

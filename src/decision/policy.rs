@@ -9,6 +9,7 @@ use crate::key::KeyPart;
 use crate::key::Selector;
 use crate::key::Source;
 use crate::key::extract::each_value;
+use crate::key::extract::not_understood;
 use crate::limit::Action;
 use crate::limit::DenyResponse;
 use crate::limit::Limit;
@@ -149,8 +150,8 @@ impl Policy {
                     inside |= is_member;
                     outside |= !is_member;
                 });
-                // The part of the body that was not read may hold another value.
-                outside |= part.selector.needs_body() && !source.fields.is_fully_read();
+                // What is not understood may hold another value.
+                outside |= inside && not_understood(part, source).is_some();
                 match (inside, outside) {
                     (false, _) => Membership::None,
                     (true, true) => Membership::Some,

@@ -9,6 +9,7 @@ use crate::limit::Limit;
 use crate::limit::LimitId;
 use crate::limit::Rates;
 use crate::limit::Standing;
+use crate::request::NotUnderstood;
 use crate::units::whole_seconds;
 
 /// The limits that a request met.
@@ -19,6 +20,8 @@ pub struct LimitReports {
     /// Of all rates that responses may show, the one with the smallest remaining share of its quota; of equal ones the
     /// rate that takes longer to recover.
     pub closest: Option<RateReport>,
+    /// Why a part that a limit counts is not understood, so that the request also counts under the empty value.
+    pub unread: Option<NotUnderstood>,
 }
 
 /// How one limit decided.

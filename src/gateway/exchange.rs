@@ -36,6 +36,7 @@ use crate::record::ObservedOutcome;
 use crate::record::RequestRecord;
 use crate::record::UpstreamRecord;
 use crate::record::spans::RequestTrace;
+use crate::request::NotUnderstood;
 use crate::route::UpstreamId;
 use crate::upstream::PreviousAttempts;
 
@@ -320,6 +321,7 @@ impl Drop for Exchange {
             list: decision.decider.list(),
             ban: ban.as_deref(),
             limits: &decision.report.limits,
+            unread: decision.report.unread.map(NotUnderstood::as_str),
             retry_after: decision.retry_after,
             status: self.status.or(fault_status),
             outcome: self.meaning,
@@ -373,6 +375,7 @@ pub(super) fn record_malformed_head(
         list: None,
         ban: None,
         limits: &[],
+        unread: None,
         retry_after: None,
         status: Some(refused.status),
         outcome: None,

@@ -12,13 +12,16 @@ use super::Key;
 use super::KeyPart;
 use super::KeySpec;
 use super::Selector;
+use super::Spelling;
 use super::first;
 use super::fold::TooManyReadings;
 use super::spec::OTHER;
+use super::understood;
 use crate::client::ClientIp;
 use crate::client::DeviceId;
 use crate::client::Prefix;
 use crate::request::BodyFields;
+use crate::request::NotUnderstood;
 use crate::request::RequestHead;
 use crate::request::header::basic_users;
 use crate::request::header::bearer_tokens;
@@ -29,6 +32,7 @@ use crate::request::method::methods_in;
 use crate::request::nul;
 use crate::request::query::cookie_values;
 use crate::request::query::query_values;
+use crate::request::text;
 
 /// What selectors read from.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +61,8 @@ pub struct ExtractedKeys {
     pub keys: SmallVec<[ExtractedKey; 1]>,
     /// Whether a part is missing, unreadable, or empty.
     pub absent: bool,
+    /// Why a part is not understood.
+    pub unread: Option<NotUnderstood>,
 }
 
 /// One key, and whether one of its parts is the empty value.
@@ -64,6 +70,8 @@ pub struct ExtractedKeys {
 pub struct ExtractedKey {
     pub key: Key,
     pub missing: bool,
+    /// Whether one of its parts is surely not there. One that was not understood may be there.
+    pub surely_missing: bool,
 }
 
 /// The different values of one part. There is at least one.
@@ -72,6 +80,8 @@ pub struct PartValues<'a> {
     pub values: SmallVec<[Cow<'a, str>; 2]>,
     /// Whether the part is missing, unreadable, or empty.
     pub absent: bool,
+    /// Why there may be other values.
+    pub unread: Option<NotUnderstood>,
 }
 
 /// The client sent a field more often than an honest client does.
@@ -87,36 +97,36 @@ pub const MAX_KEYS: usize = MAX_VALUES * MAX_VALUES;
 
 /// Every key that `spec` makes of a request: all combinations of the values of its parts.
 pub fn keys(spec: &KeySpec, source: &Source<'_>) -> Result<ExtractedKeys, TooManyValues> {
-    let mut extracted = ExtractedKeys { keys: smallvec![ExtractedKey::default()], absent: false };
+    let mut extracted = ExtractedKeys { keys: smallvec![ExtractedKey::default()], ..ExtractedKeys::default() };
     for part in &spec.parts {
         if let Selector::ClientIp(prefix) = part.selector {
             let encoded = encode(prefix.unwrap_or_default(), source.head.client);
             extracted.keys.iter_mut().for_each(|candidate| candidate.key.push(&encoded));
             continue;
         }
-        let PartValues { values, absent } = values(part, source)?;
+        let PartValues { values, absent, unread } = values(part, source)?;
         extracted.absent |= absent;
+        extracted.unread = extracted.unread.or(unread);
         if values.len() * extracted.keys.len() > MAX_KEYS {
             return Err(TooManyValues);
         }
         if let [value] = &values[..] {
-            extracted.keys.iter_mut().for_each(|candidate| candidate.extend(value));
+            extracted.keys.iter_mut().for_each(|candidate| candidate.extend(value, unread));
             continue;
         }
         let so_far = std::mem::take(&mut extracted.keys);
         for (candidate, value) in so_far.iter().flat_map(|key| values.iter().map(move |value| (key, value))) {
             let mut candidate = candidate.clone();
-            candidate.extend(value);
+            candidate.extend(value, unread);
             extracted.keys.push(candidate);
         }
     }
     Ok(extracted)
 }
 
-/// The values that `distinct` counts, as they are compared.
-pub fn distinct(part: &KeyPart, source: &Source<'_>) -> Result<SmallVec<[Key; 1]>, TooManyValues> {
-    let spec = KeySpec { parts: vec![part.clone()], ..KeySpec::default() };
-    Ok(keys(&spec, source)?.keys.into_iter().map(|found| found.key).collect())
+/// The values that `distinct` counts, as they are compared: one key for each.
+pub fn distinct(part: &KeyPart, source: &Source<'_>) -> Result<ExtractedKeys, TooManyValues> {
+    keys(&KeySpec { parts: vec![part.clone()], ..KeySpec::default() }, source)
 }
 
 /// The client cut to a prefix, as `client_ip` makes a key of it.
@@ -126,8 +136,8 @@ pub fn client(prefix: Prefix, source: &Source<'_>) -> Key {
     key
 }
 
-/// The values of one part of a key. A missing part has the empty value. Where the body was not read whole, a part of it
-/// has the empty value in addition to those found.
+/// The values of one part of a key. A missing part has the empty value. One that is not understood has the empty value in
+/// addition to those found.
 pub fn values<'a>(part: &'a KeyPart, source: &Source<'a>) -> Result<PartValues<'a>, TooManyValues> {
     if source.head.path.may_be_any() && part.selector.choices().any(Selector::is_of_path) {
         return Err(TooManyValues);
@@ -139,10 +149,11 @@ pub fn values<'a>(part: &'a KeyPart, source: &Source<'a>) -> Result<PartValues<'
     }
     let empty = values.iter().any(|value| value.is_empty());
     let absent = empty || values.is_empty();
-    if !empty && (values.is_empty() || may_be_missed(part, source)) {
+    let unread = not_understood(part, source);
+    if !empty && (values.is_empty() || unread.is_some()) {
         values.push(Cow::Borrowed(""));
     }
-    Ok(PartValues { values, absent })
+    Ok(PartValues { values, absent, unread })
 }
 
 /// What is found of a part.
@@ -212,14 +223,33 @@ fn most_values(part: &KeyPart) -> usize {
     if part.selector.is_verified() { MAX_KEYS } else { MAX_VALUES }
 }
 
-/// Whether the request may hold values that were not read: in its body, or beside a token that was verified. `first` says
-/// itself which of its values these are.
-fn may_be_missed(part: &KeyPart, source: &Source<'_>) -> bool {
-    match &part.selector {
-        Selector::First(_) => false,
-        Selector::Jwt(path) => source.identity.claims.may_hide(path),
-        selector => selector.needs_body() && !source.fields.is_fully_read(),
+/// Why some application may read another value of a part than those found.
+pub fn not_understood(part: &KeyPart, source: &Source<'_>) -> Option<NotUnderstood> {
+    let Source { head, fields, .. } = *source;
+    if let Selector::First(choices) = &part.selector {
+        return taken(choices, source).iter().find_map(|choice| not_understood(choice, source));
     }
+    if let Selector::Jwt(path) = &part.selector {
+        return source.identity.claims.may_hide(path).then_some(NotUnderstood::Credentials);
+    }
+    let judged = understood::judge(&part.selector, head, fields).err();
+    judged.or_else(|| has_long_value(part, source).then_some(NotUnderstood::LongValue))
+}
+
+/// Whether a name is so long that it is compared only in part.
+fn has_long_value(part: &KeyPart, source: &Source<'_>) -> bool {
+    let is_long = |text: &[u8]| text.len() > text::MAX_LENGTH;
+    let is_cut = match part.spelling {
+        Spelling::AsSent => false,
+        Spelling::Usual => part.selector.normalises(),
+        Spelling::LocalPart | Spelling::Name(_) => true,
+    };
+    if !is_cut || !(is_long(source.head.query.as_bytes()) || source.fields.texts().any(is_long)) {
+        return false;
+    }
+    let mut found = false;
+    each_as_sent(&part.selector, source, &mut |value| found |= is_long(value.as_bytes()));
+    found
 }
 
 /// Calls `found` with everything that the values of a part are compared as, also with repeated values.
@@ -280,13 +310,13 @@ pub(super) fn each_as_sent<'a>(selector: &'a Selector, source: &Source<'a>, foun
 }
 
 /// Calls `found` with the values of the first choice that is certainly there, and of those before it that may be there.
-/// Without any, and where one may be hidden in a body that was not read, with the empty value.
+/// Without any, and where one may be hidden in what is not understood, with the empty value.
 fn each_of_first<'a>(choices: &'a [KeyPart], source: &Source<'a>, found: &mut dyn FnMut(Cow<'a, str>)) {
     for choice in choices {
         if is_certain(choice, source, found) {
             return;
         }
-        if may_be_missed(choice, source) {
+        if not_understood(choice, source).is_some() {
             found(Cow::Borrowed(""));
         }
     }
@@ -309,7 +339,7 @@ fn is_certain<'a>(choice: &'a KeyPart, source: &Source<'a>, found: &mut dyn FnMu
             found(Cow::Owned(first::encode(&choice.selector, &value)));
         }
     });
-    is_there && !is_empty && !may_be_missed(choice, source)
+    is_there && !is_empty && not_understood(choice, source).is_none()
 }
 
 /// The choices of `first` whose values count for a request.
@@ -326,9 +356,10 @@ pub(super) fn network(prefix: Prefix, client: ClientIp) -> IpNet {
 }
 
 impl ExtractedKey {
-    fn extend(&mut self, value: &str) {
+    fn extend(&mut self, value: &str, unread: Option<NotUnderstood>) {
         self.key.push(value.as_bytes());
         self.missing |= value.is_empty();
+        self.surely_missing |= value.is_empty() && unread.is_none();
     }
 }
 

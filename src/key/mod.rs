@@ -12,6 +12,7 @@ pub mod operator;
 pub mod pattern;
 pub mod selector;
 pub mod spec;
+mod understood;
 pub mod undisputed;
 
 pub use self::descriptor::Descriptor;

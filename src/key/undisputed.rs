@@ -9,7 +9,7 @@ use super::Selector;
 use super::Source;
 use super::Spelling;
 use super::extract;
-use crate::request::query::query_is_unambiguous;
+use crate::request::query::query_is_sole;
 use crate::request::query::query_values;
 
 /// Whether every part of a key is undisputed.
@@ -20,7 +20,7 @@ pub fn is_undisputed(key: &KeySpec, source: &Source<'_>) -> bool {
 /// Whether every application reads the same value of this part: it stands in one place, once, under exactly this name,
 /// and nothing was cut off.
 pub fn part_is_undisputed(part: &KeyPart, source: &Source<'_>) -> bool {
-    is_read_alike(part, source) && is_whole(part, source)
+    is_read_alike(part, source) && is_whole(part, source) && extract::not_understood(part, source).is_none()
 }
 
 /// Whether the value is a whole name that nobody else has. Failures of `alice` and of `alice@example.com` or `a.lice` may be
@@ -49,10 +49,10 @@ fn is_read_alike(part: &KeyPart, source: &Source<'_>) -> bool {
     // Some applications read no body of other methods.
     let posts = *head.method == Method::POST;
     match &part.selector {
-        Selector::Query(name) => query_is_unambiguous(head.query, name),
-        Selector::Form(name) => posts && fields.form_is_unambiguous(name),
-        Selector::Json(path) => posts && fields.json_is_unambiguous(path),
-        Selector::Xml(path) => posts && fields.xml_is_unambiguous(path),
+        Selector::Query(name) => query_is_sole(head.query, name),
+        Selector::Form(name) => posts && fields.form_is_sole(name),
+        Selector::Json(path) => posts && fields.json_is_sole(path),
+        Selector::Xml(path) => posts && fields.xml_is_sole(path),
         Selector::Param(name) => {
             let stands = [
                 query_values(head.query, name).next().is_some(),
@@ -63,10 +63,10 @@ fn is_read_alike(part: &KeyPart, source: &Source<'_>) -> bool {
             match stands {
                 // Beside fields in a body, a name in the query may be none that the application reads: its user may have
                 // signed in by another field.
-                [true, false, false, false] => fields.has_no_field() && query_is_unambiguous(head.query, name),
-                [false, true, false, false] => posts && fields.form_is_unambiguous(name),
-                [false, false, true, false] => posts && fields.json_is_unambiguous(name),
-                [false, false, false, true] => posts && fields.element_is_unambiguous(name),
+                [true, false, false, false] => fields.has_no_field() && query_is_sole(head.query, name),
+                [false, true, false, false] => posts && fields.form_is_sole(name),
+                [false, false, true, false] => posts && fields.json_is_sole(name),
+                [false, false, false, true] => posts && fields.element_is_sole(name),
                 _ => false,
             }
         }

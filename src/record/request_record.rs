@@ -44,6 +44,8 @@ pub struct RequestRecord<'a> {
     pub ban: Option<&'a str>,
     /// Every limit that was asked, shadow limits too.
     pub limits: &'a [LimitReport],
+    /// Why a part of the request that a limit counts was not understood.
+    pub unread: Option<&'static str>,
     /// The seconds of `Retry-After`.
     pub retry_after: Option<u64>,
     /// The status that the client got. `None`: the client left before.

@@ -41,6 +41,13 @@ pub(crate) fn decode<'b>(fields: &Fields, body: &'b [u8], bound: usize) -> Decod
     decoded
 }
 
+/// Whether `Content-Encoding` is as clients write it: none, or one encoding that is known here.
+pub(crate) fn is_strict(fields: &Fields) -> bool {
+    let mut lines = fields.get_all(KnownName::CONTENT_ENCODING);
+    lines.next().is_none_or(|line| matches!(line, b"gzip" | b"deflate" | b"br" | b"zstd" | b"identity"))
+        && lines.next().is_none()
+}
+
 /// The encodings that all `Content-Encoding` lines list; `None` stands for an unknown one.
 #[derive(Clone, Debug)]
 pub(crate) struct ContentCodings(SmallVec<[Option<ContentCoding>; 1]>);

@@ -7,16 +7,17 @@ use std::borrow::Cow;
 use std::fmt;
 
 use bytes::Bytes;
+use smallvec::SmallVec;
 
 use super::content_type::BodyKinds;
 use super::content_type::ContentType;
-use super::content_type::is_plain_charset;
 use super::encoding;
 use super::json;
-use super::json::WellFormed;
 use super::multipart;
+use super::not_understood::NotUnderstood;
 use super::nul;
-use super::unambiguous::UnambiguousKind;
+use super::strict::body::StrictBody;
+use super::strict::content_type::StrictContentType;
 use super::urlencoded;
 use super::utf16;
 use super::xml;
@@ -28,9 +29,8 @@ use crate::head::Fields;
 pub struct BodyFields {
     texts: Vec<BodyText>,
     boundaries: Vec<Vec<u8>>,
-    is_fully_read: bool,
-    /// The declared format, where every application agrees about it.
-    unambiguous: Option<UnambiguousKind>,
+    /// The body as clients write bodies, or why it is none.
+    strict: Result<StrictBody, NotUnderstood>,
 }
 
 /// A body, and the formats that it is read in.
@@ -45,7 +45,7 @@ impl BodyFields {
 
     /// No fields: for requests without a body, and for those whose body no rule needs.
     pub const fn none() -> Self {
-        Self { texts: Vec::new(), boundaries: Vec::new(), is_fully_read: true, unambiguous: None }
+        Self { texts: Vec::new(), boundaries: Vec::new(), strict: Ok(StrictBody::EMPTY) }
     }
 
     /// Whether there is no body to look fields up in.
@@ -57,44 +57,53 @@ impl BodyFields {
     /// are decoded to at most `bound` bytes.
     pub fn read(head: &Fields, start: &Bytes, whole: bool, bound: usize) -> Self {
         if start.is_empty() {
-            return Self { is_fully_read: whole, ..Self::none() };
+            let strict = if whole { Ok(StrictBody::EMPTY) } else { Err(NotUnderstood::Unseen) };
+            return Self { strict, ..Self::none() };
         }
         let content_type = ContentType::read(head);
         let decoded = encoding::decode(head, start, bound);
-        let mut fields = Self {
-            is_fully_read: whole && decoded.whole && content_type.is_plain,
-            unambiguous: UnambiguousKind::read(head),
-            ..Self::none()
-        };
+        let is_whole = decoded.whole && encoding::is_strict(head);
         // `Content-Encoding` may be wrong, so the body as it came is read as well.
         let is_decoded = !decoded.bodies.iter().any(|body| **body == **start);
-        for body in decoded.bodies {
-            let body = match body {
-                Cow::Borrowed(_) => start.clone(),
-                Cow::Owned(body) => body.into(),
-            };
-            fields.is_fully_read &= fields.add(&content_type, body);
+        let bodies = decoded.bodies.into_iter().map(|body| match body {
+            Cow::Borrowed(_) => start.clone(),
+            Cow::Owned(body) => body.into(),
+        });
+        let bodies: SmallVec<[Bytes; 2]> = bodies.collect();
+        let strict = match &bodies[..] {
+            _ if !whole => Err(NotUnderstood::TooLong),
+            [body] if is_whole => StrictContentType::read(head).and_then(|declared| StrictBody::read(declared, body)),
+            _ => Err(NotUnderstood::Coding),
+        };
+        let mut fields = Self { strict, boundaries: content_type.boundaries, ..Self::none() };
+        for body in bodies {
+            fields.add(content_type.kinds, body);
         }
         if is_decoded {
-            fields.add(&content_type, start.clone());
+            fields.add(content_type.kinds, start.clone());
         }
-        fields.boundaries = content_type.boundaries;
-        let charsets: Vec<_> = fields.form("_charset_").collect();
-        fields.is_fully_read &= charsets.iter().all(|charset| is_plain_charset(charset));
         fields
     }
 
-    /// Whether the whole body was read and understood. If not, a field may have been missed.
-    pub fn is_fully_read(&self) -> bool {
-        self.is_fully_read
+    /// Why the body as a whole is not understood.
+    pub fn not_understood(&self) -> Option<NotUnderstood> {
+        self.strict.as_ref().err().copied()
     }
 
     /// Whether no application reads any field in the body.
     pub fn has_no_field(&self) -> bool {
-        let is_bare = |BodyText { bytes, kinds }: &BodyText| {
-            !kinds.multipart && !kinds.json && !kinds.xml && !bytes.contains(&b'=')
-        };
-        self.is_fully_read && self.texts.iter().all(is_bare)
+        self.strict.as_ref().is_ok_and(StrictBody::has_no_field)
+    }
+
+    /// Whether the text of the body is there, whatever its format is.
+    pub(super) fn is_seen(&self) -> bool {
+        use NotUnderstood as No;
+        !matches!(self.strict, Err(No::Unseen | No::TooLong | No::Coding | No::ContentType | No::Charset))
+    }
+
+    /// The texts of the body, with and without its encodings.
+    pub fn texts(&self) -> impl Iterator<Item = &[u8]> {
+        self.texts.iter().map(|text| &text.bytes[..])
     }
 
     /// Every value that some application may read for the form field `name`, in a body that is urlencoded or multipart
@@ -136,78 +145,69 @@ impl BodyFields {
         self.texts.iter().filter(|text| text.kinds.xml).any(|text| xml::is_multicall(&text.bytes))
     }
 
+    /// Whether [`BodyFields::form`] surely finds every value that some application reads.
+    pub fn judge_form(&self, name: &str) -> Result<(), NotUnderstood> {
+        self.strict()?.judge_form(name)
+    }
+
+    /// The same for [`BodyFields::json`].
+    pub fn judge_json(&self, path: &str) -> Result<(), NotUnderstood> {
+        self.strict()?.judge_json(path)
+    }
+
+    /// The same for [`BodyFields::xml`].
+    pub fn judge_xml(&self, path: &str) -> Result<(), NotUnderstood> {
+        self.strict()?.judge_element(&xml::ElementPath::dotted(path))
+    }
+
+    /// The same for [`BodyFields::element`].
+    pub fn judge_element(&self, name: &str) -> Result<(), NotUnderstood> {
+        self.strict()?.judge_element(&xml::ElementPath::name(name))
+    }
+
     /// Whether every application reads the form field alike: it occurs once, under exactly this name, in a body that
-    /// was fully read and has the format that it declares.
-    pub fn form_is_unambiguous(&self, name: &str) -> bool {
-        self.unambiguous_text().is_some_and(|(unambiguous, text)| unambiguous.has_sole_form_field(text, name))
+    /// is understood and has the format that it declares.
+    pub fn form_is_sole(&self, name: &str) -> bool {
+        self.strict().is_ok_and(|body| body.has_sole_field(name))
     }
 
     /// The same for a scalar at a dotted path of a JSON body.
-    pub fn json_is_unambiguous(&self, path: &str) -> bool {
-        self.unambiguous_text().is_some_and(|(unambiguous, text)| unambiguous.has_json_scalar(text, path))
+    pub fn json_is_sole(&self, path: &str) -> bool {
+        self.strict().is_ok_and(|body| body.has_sole_scalar(path))
     }
 
-    /// The same for an XML element: one element is at the path, and its text has one reading.
-    pub fn xml_is_unambiguous(&self, path: &str) -> bool {
-        self.unambiguous_text()
-            .is_some_and(|(unambiguous, text)| unambiguous.has_sole_element(text, &xml::ElementPath::dotted(path)))
+    /// The same for an XML element at a dotted path.
+    pub fn xml_is_sole(&self, path: &str) -> bool {
+        self.strict().is_ok_and(|body| body.has_sole_element(&xml::ElementPath::dotted(path)))
     }
 
     /// The same for an XML element with this name.
-    pub fn element_is_unambiguous(&self, name: &str) -> bool {
-        self.unambiguous_text()
-            .is_some_and(|(unambiguous, text)| unambiguous.has_sole_element(text, &xml::ElementPath::name(name)))
+    pub fn element_is_sole(&self, name: &str) -> bool {
+        self.strict().is_ok_and(|body| body.has_sole_element(&xml::ElementPath::name(name)))
     }
 
-    fn unambiguous_text(&self) -> Option<(&UnambiguousKind, &[u8])> {
-        let [BodyText { bytes, .. }] = &self.texts[..] else { return None };
-        self.unambiguous.as_ref().filter(|_| self.is_fully_read).map(|unambiguous| (unambiguous, &bytes[..]))
+    fn strict(&self) -> Result<&StrictBody, NotUnderstood> {
+        self.strict.as_ref().map_err(|reason| *reason)
     }
 
-    /// Adds a body with the formats that it is read in. Returns whether no application can read it in another format.
-    fn add(&mut self, content_type: &ContentType, body: Bytes) -> bool {
+    /// Adds a body with the formats that it is read in.
+    fn add(&mut self, declared: BodyKinds, body: Bytes) {
         let sniffed = SniffedKind::of(&body);
-        let json = content_type.kinds.json || sniffed == SniffedKind::Json;
-        let xml = content_type.kinds.xml || sniffed == SniffedKind::Xml;
-        let multipart = content_type.kinds.multipart || sniffed == SniffedKind::Multipart;
-        let transcoded = if json || xml { utf16::transcode(&body) } else { None };
-        let text = transcoded.as_deref().unwrap_or(&body);
-        let is_json = json && json::well_formed(text) != WellFormed::No;
-        let is_xml = xml
-            && xml::is_well_formed(text)
-            && xml::declared_encoding(text).is_none_or(|name| is_plain_charset(name) || transcoded.is_some());
-        let scan = multipart.then(|| multipart::scan(&body, &content_type.boundaries));
-        let is_multipart = sniffed == SniffedKind::Multipart && scan.is_some_and(|scan| scan.has_parts);
-
-        // A body that has its declared format has no other; any other body is read in every format.
-        let settled = match content_type.kinds {
-            ONLY_JSON => is_json && sniffed == SniffedKind::Json,
-            ONLY_XML => is_xml && sniffed == SniffedKind::Xml,
-            ONLY_MULTIPART => is_multipart,
-            _ => false,
-        };
-        // No application reads two of these four formats from one body. Under another `Content-Type` it reads the
-        // format that the body has, or nothing.
-        let is_something = is_multipart
-            || (is_json && sniffed == SniffedKind::Json)
-            || (is_xml && sniffed == SniffedKind::Xml)
-            || urlencoded::is_strict(&body);
-        let understood = is_something
-            || match content_type.kinds {
-                ONLY_JSON => is_json,
-                ONLY_XML => is_xml,
-                ONLY_MULTIPART => sniffed == SniffedKind::Multipart && body.len() <= MAX_EMPTY_MULTIPART,
-                _ => content_type.is_known && !matches!(sniffed, SniffedKind::Json | SniffedKind::Xml),
-            };
-        if let Some(bytes) = transcoded {
+        // Some libraries skip what stands before JSON.
+        let hides_json = || self.strict.is_err() && memchr::memchr2(b'{', b'[', &body).is_some();
+        let json = declared.json || sniffed == SniffedKind::Json || hides_json();
+        let xml = declared.xml || sniffed == SniffedKind::Xml;
+        let multipart = declared.multipart || sniffed == SniffedKind::Multipart;
+        if let Some(bytes) = (json || xml).then(|| utf16::transcode(&body)).flatten() {
             self.texts.push(BodyText { bytes: bytes.into(), kinds: BodyKinds { json, xml, ..BodyKinds::default() } });
         } else if xml && str::from_utf8(&body).is_err() {
             // A character set of one byte per letter, which the text or its `Content-Type` may declare.
             let letters: String = body.iter().copied().map(char::from).collect();
-            self.texts.push(BodyText { bytes: letters.into(), kinds: ONLY_XML });
+            self.texts.push(BodyText { bytes: letters.into(), kinds: BodyKinds { xml: true, ..BodyKinds::default() } });
         }
-        self.texts.push(BodyText { bytes: body, kinds: BodyKinds { urlencoded: !settled, multipart, json, xml } });
-        understood && scan.is_none_or(|scan| scan.understood)
+        // A body that has its declared format has no other; any other body is read in every format.
+        let urlencoded = !self.strict.as_ref().is_ok_and(StrictBody::is_settled);
+        self.texts.push(BodyText { bytes: body, kinds: BodyKinds { urlencoded, multipart, json, xml } });
     }
 }
 
@@ -216,7 +216,7 @@ impl fmt::Debug for BodyFields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BodyFields")
             .field("texts", &self.texts.len())
-            .field("is_fully_read", &self.is_fully_read)
+            .field("not_understood", &self.not_understood())
             .finish_non_exhaustive()
     }
 }
@@ -242,15 +242,6 @@ impl SniffedKind {
         }
     }
 }
-
-const ONLY_JSON: BodyKinds = BodyKinds { urlencoded: false, multipart: false, json: true, xml: false };
-
-const ONLY_XML: BodyKinds = BodyKinds { urlencoded: false, multipart: false, json: false, xml: true };
-
-const ONLY_MULTIPART: BodyKinds = BodyKinds { urlencoded: false, multipart: true, json: false, xml: false };
-
-/// In bytes: a multipart body without parts is only its last boundary.
-const MAX_EMPTY_MULTIPART: usize = 128;
 
 static NO_FIELDS: BodyFields = BodyFields::none();
 

@@ -5,10 +5,15 @@ use std::borrow::Cow;
 use super::name::begins_otherwise;
 use super::name::flattened;
 use super::name::is_read_as;
+use super::not_understood::NotUnderstood;
 use super::nul;
 use super::percent;
 use super::percent::Escapes;
-use super::unambiguous;
+use super::strict::Presence;
+use super::strict::content_type::Charset;
+use super::strict::cookies;
+use super::strict::pairs::PairsIn;
+use super::strict::pairs::StrictPairs;
 use super::urlencoded;
 use crate::head::Fields;
 use crate::head::KnownName;
@@ -20,9 +25,30 @@ pub fn query_values<'r>(query: &'r str, name: &'r str) -> impl Iterator<Item = C
     urlencoded::values(query.as_bytes(), name)
 }
 
+/// Whether [`query_values`] surely finds every value that some application reads.
+pub fn judge_query(query: &str, name: &str) -> Result<(), NotUnderstood> {
+    if query.is_empty() {
+        return Ok(());
+    }
+    strict(query)?.judge(query.as_bytes(), name).map_err(of_query)
+}
+
 /// Whether every application reads the parameter alike: it occurs once, under exactly this name.
-pub fn query_is_unambiguous(query: &str, name: &str) -> bool {
-    unambiguous::pairs_have_sole(query.as_bytes(), name)
+pub fn query_is_sole(query: &str, name: &str) -> bool {
+    strict(query).and_then(|pairs| pairs.presence(query.as_bytes(), name)) == Ok(Presence::Once)
+}
+
+fn strict(query: &str) -> Result<StrictPairs, NotUnderstood> {
+    StrictPairs::read(query.as_bytes(), PairsIn::Query, Charset::Utf8)
+}
+
+fn of_query(reason: NotUnderstood) -> NotUnderstood {
+    if reason == NotUnderstood::Name { NotUnderstood::QueryName } else { reason }
+}
+
+/// Whether [`cookie_values`] surely finds every value that some application reads.
+pub fn judge_cookies(fields: &Fields, name: &str) -> Result<(), NotUnderstood> {
+    cookies::judge(fields, name)
 }
 
 /// Every value of the cookie `name`, over all `Cookie` lines, without quotes around it.

@@ -84,7 +84,7 @@ pub(crate) fn is_ignored(char: char) -> bool {
 }
 
 /// In bytes: longer than any name, and so short that normalising it is no target for an attack.
-const MAX_LENGTH: usize = 4096;
+pub const MAX_LENGTH: usize = 4096;
 
 /// Every character and every text that was tried is stable after two.
 const MAX_ROUNDS: usize = 4;

@@ -6,7 +6,6 @@ use super::name::is_read_as;
 use super::nul;
 use super::percent;
 use super::percent::Escapes;
-use crate::byte_count::count_bytes;
 
 /// Every value that some application may read for the field `name`, in order.
 ///
@@ -17,16 +16,6 @@ pub(crate) fn values<'t>(text: &'t [u8], name: &'t str) -> impl Iterator<Item = 
         .filter(move |(sent, _)| is_named(sent, name))
         .flat_map(|(_, value)| [Some(decoded(value, PLAIN)), misread(value)].into_iter().flatten())
         .flat_map(nul::readings)
-}
-
-/// Whether a text is pairs that are encoded as strictly as browsers do. Such a text has no other format.
-pub(crate) fn is_strict(text: &[u8]) -> bool {
-    memchr::memchr(b'=', text).is_some() && count_bytes(text, is_strict_byte) == text.len()
-}
-
-/// As comparisons alone, which the compiler does for many bytes at once.
-fn is_strict_byte(byte: u8) -> bool {
-    matches!(byte, b'!' | b'$'..=b':' | b'=' | b'?'..=b'Z' | b'_' | b'a'..=b'z' | b'~')
 }
 
 /// The parts between the separators, of which there is always one.
@@ -126,14 +115,6 @@ mod tests {
     #[test]
     fn code_units_are_decoded_as_some_applications_do() {
         check("username=%u0061lice", &["%u0061lice", "alice"]);
-    }
-
-    #[test]
-    fn strict_text_has_these_bytes_alone() {
-        for byte in 0..=u8::MAX {
-            let is_strict_one = byte.is_ascii_alphanumeric() || b"*-._+%&=~!'()@,:/?$".contains(&byte);
-            assert_eq!(is_strict_byte(byte), is_strict_one, "{:?}", char::from(byte));
-        }
     }
 
     proptest! {

@@ -13,6 +13,7 @@ use crate::request::RequestPath;
 use crate::request::method::Overrides;
 use crate::request::method::head_overrides;
 use crate::request::method::methods_in;
+use crate::request::method::query_may_hide_a_method;
 
 /// How surely a condition holds: under one reading of the request, or under all.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -30,7 +31,7 @@ pub enum Certainty {
 pub enum BodyMethods<'a> {
     /// These. None when there is no body.
     Known(&'a [Cow<'a, str>]),
-    /// Any, because the body was not read, or not to its end.
+    /// Any, because the body is not understood.
     Unknown,
 }
 
@@ -40,22 +41,32 @@ pub struct RequestReadings<'a> {
     body: BodyMethods<'a>,
     membership: &'a dyn Fn(ListId) -> Membership,
     /// Read when the first route asks for a method.
-    overrides: Option<Overrides<'a>>,
+    in_head: Option<HeadMethods<'a>>,
+}
+
+/// The methods that the head may add to the one sent.
+struct HeadMethods<'a> {
+    overrides: Overrides<'a>,
+    /// Whether the query may name any other.
+    is_unknown: bool,
 }
 
 impl<'a> RequestReadings<'a> {
     /// `membership` says how the request stands to a list.
     pub fn new(head: &'a RequestHead<'a>, body: BodyMethods<'a>, membership: &'a dyn Fn(ListId) -> Membership) -> Self {
-        Self { head, body, membership, overrides: None }
+        Self { head, body, membership, in_head: None }
     }
 
     /// How surely the method is in a set; `None`: under no reading.
     pub(super) fn method(&mut self, set: &MethodSet) -> Option<Certainty> {
         let plain = set.contains(self.head.method.as_str());
         let head = self.head;
-        let overrides = self.overrides.get_or_insert_with(|| head_overrides(head));
+        let HeadMethods { overrides, is_unknown } = self.in_head.get_or_insert_with(|| HeadMethods {
+            overrides: head_overrides(head),
+            is_unknown: !head.query.is_empty() && query_may_hide_a_method(head.query),
+        });
         let (body, unknown) = match self.body {
-            BodyMethods::Known(methods) => (methods, false),
+            BodyMethods::Known(methods) => (methods, *is_unknown),
             BodyMethods::Unknown => (&[][..], true),
         };
         let mut others = methods_in(overrides).chain(methods_in(body));

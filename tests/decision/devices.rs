@@ -65,7 +65,7 @@ fn a_limit_that_spares_known_clients_is_not_asked_about_one() {
     let world = login(vec![for_all_but_known(limit("guesses", "param.username", "1/hour"))]);
     assert_eq!(world.passing(&form("/login", "username=alice"), 3), 1);
     let known = cookie(&world, "alice", device(1));
-    let told = world.decide(&attempt(&known, "username= ALICE "));
+    let told = world.decide(&attempt(&known, "username=+ALICE+"));
     assert!(told.passes && told.charges == 0, "{told:?}");
     // For anyone else, and where it is not certain who is meant, the cookie is nothing.
     assert_eq!(world.passing(&attempt(&known, "username=bob"), 3), 1);

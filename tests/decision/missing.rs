@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
+use portcullis::key::KeyPart;
+use portcullis::key::Spelling;
 use portcullis::limit::Count;
 use portcullis::limit::Limit;
 use portcullis::limit::Missing;
+use portcullis::limit::Rule;
 
+use crate::support::Ask;
 use crate::support::ask;
 use crate::support::form;
 use crate::support::limit;
@@ -85,8 +89,100 @@ fn a_part_that_is_too_distant_is_missing() {
         world
     };
     assert_eq!(login(Missing::Count).passing(&distant(), 3), 1);
-    assert_eq!(login(Missing::Skip).passing(&distant(), 3), 3);
+    assert_eq!(login(Missing::Skip).passing(&distant(), 3), 1, "what was not read may be there");
     assert_eq!(login(Missing::Deny).passing(&distant(), 3), 0);
+    assert_eq!(login(Missing::Skip).passing(&form("/login", "pad=xxx"), 3), 3, "it is surely not there");
+}
+
+/// What nobody but an attacker writes, and what applications read `alice` in.
+fn odd_logins() -> Vec<Ask> {
+    let part = |headers: &str| {
+        let text = format!("--b\r\n{headers}\r\n\r\nalice\r\n--b--\r\n");
+        ask("POST /login\nContent-Type: multipart/form-data; boundary=b").body(&text)
+    };
+    let json = |text: &str| ask("POST /login\nContent-Type: application/json").body(text);
+    let mut asks = vec![
+        part("Content-Disposition: form-data; name==\"user\""),
+        part("Content-Disposition: form-data; name =\"user\""),
+        part("Content-Disposition: form-data; name=user"),
+        part("Content-Disposition: form-data; name=\"][user\""),
+        part("Content-Disposition: form-data;\r\n name=\"user\""),
+        part("Content-Disposition: form-data; name=\"user\"\r\nContent-Transfer-Encoding: base64"),
+        json(")]}'\n{\"user\": \"alice\"}"),
+        json("# x\n{\"user\": \"alice\"}"),
+        json("[{\"user\": \"alice\"}]"),
+        json("{\"user\": [\"alice\"]}"),
+        ask("POST /login\nContent-Type: text/plain").body("/**/{\"user\": \"alice\"}"),
+        ask("POST /login\nContent-Type: application/x-www-form-urlencoded; a=1; b=2; c=3; d=4").body("user=alice"),
+        ask("POST /login\nContent-Type: application/x-www-form-urlencoded; charset=ibm037").body("x=1"),
+        form("/login", &format!("{}user=alice", "a=&".repeat(500))),
+        form("/login?us%5Ber=alice", "x=1"),
+        form("/login?x=1;y=2", "x=1"),
+    ];
+    for body in
+        ["?user=alice", "][user=alice", "user%5B=alice", "us+er=alice", "us.er=alice", "a=%zz", "a=1;user=alice"]
+    {
+        asks.push(form("/login", body));
+    }
+    asks
+}
+
+#[test]
+fn what_is_not_understood_is_not_missing() {
+    for odd in odd_logins() {
+        let mut world = world();
+        world.route("POST /login", vec![Limit { missing: Missing::Skip, ..limit("user", "param.user", "1/hour") }]);
+        assert!(world.passes(&form("/login", "x=not+understood;y")));
+        assert!(!world.passes(&odd), "{odd:?} shares the budget of all that is not understood");
+        assert_eq!(world.passing(&form("/login", "pad=xxx"), 3), 3);
+        assert!(world.passes(&form("/login", "user=bob")));
+    }
+}
+
+#[test]
+fn a_limit_that_denies_what_is_missing_counts_what_is_found_beside_what_is_not_understood() {
+    let mut world = world();
+    world.route("POST /login", vec![Limit { missing: Missing::Deny, ..limit("user", "form.user", "1/hour") }]);
+    assert!(!world.passes(&form("/login", "pad=1;x")));
+    assert!(world.passes(&form("/login", "user=alice&x[user]=bob")));
+    assert!(!world.passes(&form("/login", "user=carol&x[user]=bob")));
+    assert!(!world.passes(&form("/login", "user=alice")));
+}
+
+#[test]
+fn values_of_a_part_that_is_not_understood_are_new_each_time() {
+    let mut world = world();
+    let distinct = Some(KeyPart { selector: "param.user".parse().unwrap(), spelling: Spelling::Usual });
+    let rule = Rule::Distinct("3/hour".parse().unwrap());
+    world.route("POST /login", vec![Limit { rule, distinct, ..limit("guessing", "client_ip", "3/hour") }]);
+    assert_eq!(world.passing(&form("/login", "user=alice"), 9), 9);
+    assert_eq!(world.passing(&form("/login", "user=alice;x"), 9), 1);
+    // One that is missing is one value.
+    assert_eq!(world.passing(&form("/login", "pad=1").from("192.0.2.7"), 9), 9);
+}
+
+#[test]
+fn cookies_and_credentials_that_are_not_understood_are_not_missing() {
+    let check = |selector: &str, odd: &[&str], plain: &[&str]| {
+        for line in odd {
+            let mut world = world();
+            world.everywhere(Limit { missing: Missing::Skip, ..limit("by", selector, "1/hour") });
+            let asked = ask(&format!("GET /\n{line}"));
+            assert_eq!(world.passing(&asked, 3), 1, "{selector}: {line}");
+        }
+        for line in plain {
+            let mut world = world();
+            world.everywhere(Limit { missing: Missing::Skip, ..limit("by", selector, "1/hour") });
+            assert_eq!(world.passing(&ask(&format!("GET /\n{line}")), 3), 3, "{selector}: {line}");
+        }
+    };
+    check("cookie.sid", &["Cookie: a=b,sid=x", "Cookie: a=\"x; sid", "Cookie: s%69d=x"], &["Cookie: a=b; c=d", "A: b"]);
+    check(
+        "basic.user",
+        &["Authorization: Basic !", "Authorization: basic  YWxpY2U6eA=="],
+        &["Authorization: Bearer x"],
+    );
+    check("bearer", &["Authorization: Bearerx", "Authorization: Bearer"], &["Authorization: Basic YWxpY2U6eA=="]);
 }
 
 #[test]

@@ -114,6 +114,27 @@ fn a_name_in_the_query_earns_nothing_beside_fields_in_the_body() {
 }
 
 #[test]
+fn a_success_is_credited_only_where_the_body_was_understood() {
+    let limit = Limit { reset_on: Some(Outcome::Success), ..limit("pace", "param.user", "9/hour") };
+    let world = login_by("param.user", vec![limit]);
+    let json = |text: &str| ask("POST /login\nContent-Type: application/json").body(text);
+    assert_eq!(told(&world, &json(r#"{"user":"alice"}"#), Outcome::Success), ["forget", "remember"]);
+    for odd in [
+        form("/login", "user=alice&x[user]=mallory"),
+        form("/login", "user=alice&a=1;b"),
+        form("/login", "user=alice").cut_short(),
+        form("/login", "user[]=alice"),
+        form("/login?a=1;b=2", "user=alice"),
+        json(r#"{"user":"alice","USER":"mallory"}"#),
+        json(r#"{"user":"alice"} x"#),
+        json(&format!("{{{}\"user\":\"mallory\"}}", r#""user":"alice","#.repeat(64))),
+        ask("POST /login\nContent-Type: text/plain").body(r#"{"user":"alice"}"#),
+    ] {
+        assert_eq!(told(&world, &odd, Outcome::Success), [""; 0], "{odd:?}");
+    }
+}
+
+#[test]
 fn without_an_outcome_nothing_is_ever_a_failure() {
     let mut world = world();
     world.route("/login", vec![Limit { count: Count::Failures, ..limit("failures", "", "1/hour") }]);

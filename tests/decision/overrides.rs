@@ -62,6 +62,40 @@ fn a_method_behind_the_end_of_what_is_read_is_any_method() {
 }
 
 #[test]
+fn a_method_that_decoys_hide_is_any_method() {
+    let decoys = r#""_method":"x","#.repeat(64);
+    let json = "POST /thing\nContent-Type: application/json";
+    let parts = "POST /thing\nContent-Type: multipart/form-data; boundary=b";
+    let part = |headers: &str| format!("--b\r\n{headers}\r\n\r\nPUT\r\n--b--\r\n");
+    let field = "Content-Disposition: form-data; name=\"_method\"\r\n\r\nx";
+    for hidden in [
+        ask(json).body(&format!("{{{decoys}\"_method\":\"PUT\"}}")),
+        ask(json).body("// x\n{\"_method\":\"PUT\"}"),
+        ask(json).body("{\"_\\u006dethod\":\"PUT\",}"),
+        ask(parts).body(
+            &(format!("--b\r\n{field}\r\n").repeat(64) + &part("Content-Disposition: form-data; name=\"_method\"")),
+        ),
+        ask(parts).body(&part("Content-Disposition: form-data; name==\"_method\"")),
+        form("/thing", "_method[]=PUT"),
+        form("/thing", "?_method=PUT"),
+        form("/thing", "x[_method]=PUT"),
+        form("/thing?x[_method]=PUT", "a=b"),
+        ask("POST /thing?%5B_method=PUT"),
+    ] {
+        assert_eq!(limited_put().passing(&hidden, 3), 1, "{hidden:?}");
+    }
+    for plain in [
+        form("/thing", "payment[total]=1;x"),
+        form("/thing", "note=a;b"),
+        ask("POST /thing?a=1;b=2"),
+        ask("POST /thing\nContent-Type: text/plain").body("level=info msg=\"x\""),
+        ask(json).body("{\"a\": 1,}"),
+    ] {
+        assert_eq!(limited_put().passing(&plain, 3), 3, "{plain:?}");
+    }
+}
+
+#[test]
 fn a_late_method_is_any_method_whatever_was_sent() {
     let posted = || {
         let mut world = world();

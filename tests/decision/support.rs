@@ -1,5 +1,6 @@
 //! Builders: a policy, a request and its decision in one line each.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::pin::pin;
@@ -75,6 +76,8 @@ pub(crate) struct World {
     pub(crate) clock: ManualClock,
     /// Keys that are banned for so long.
     pub(crate) bans: HashMap<KeyHash, Duration>,
+    /// How many requests were decided.
+    asked: Cell<u64>,
     store: MemoryStore,
 }
 
@@ -106,6 +109,7 @@ pub(crate) struct Told {
 }
 
 /// A request to be asked about.
+#[derive(Debug)]
 pub(crate) struct Ask {
     head: head::RequestHead,
     from: IpAddr,
@@ -132,6 +136,7 @@ pub(crate) fn world() -> World {
 pub(crate) fn world_of(policy: Policy) -> World {
     let clock = ManualClock::at(Timestamp::from_micros(1_700_000_000_000_000));
     World {
+        asked: Cell::new(0),
         policy,
         bans: HashMap::new(),
         store: MemoryStore::new(
@@ -378,7 +383,8 @@ impl World {
         let device_keys = DeviceKeys { ring: &key_ring, now: self.clock.now() };
         let entry = enter(&self.policy, &head).with_device_keys(Some(device_keys));
         let fields = if entry.needs_body() { ask.fields() } else { BodyFields::none() };
-        let mut plan = entry.plan(&fields, &KeyHasher::new([1; 16]));
+        self.asked.set(self.asked.get() + 1);
+        let mut plan = entry.with_nonce(self.asked.get()).plan(&fields, &KeyHasher::new([1; 16]));
         let left = |key| self.bans.get(&key).copied();
         let is_known = plan
             .known_client_check(left)

@@ -121,7 +121,7 @@ fn the_owner_gets_in_while_the_name_is_attacked() {
         assert!(is_let_in(&gateway, "alice", &format!("session=1; {cookie}; theme=dark")));
     }
     // The same spelling counts as the same name.
-    assert!(is_let_in(&gateway, " ALICE", &cookie));
+    assert!(is_let_in(&gateway, "+ALICE", &cookie));
     attack(&gateway, "bob");
     assert!(!is_let_in(&gateway, "bob", &cookie));
     let both = gateway.post("/login").header("Cookie", &cookie).form("username=alice&username=bob&password=right");

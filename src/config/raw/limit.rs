@@ -65,7 +65,7 @@ section! {
         /// In a domain: names of limits that do not apply to a call in which this limit is met.
         replaces: OneOrList<Text>,
         /// What to do with a request that lacks a part of the key: `count` it under the empty value (default), `skip`
-        /// this limit, or `deny` the request.
+        /// this limit, or `deny` the request. A part that was not understood is not lacking.
         missing: Spanned<Missing>,
         /// Decide, count and report as if the limit applied, but let the request pass. Default: false.
         shadow: Spanned<bool>,

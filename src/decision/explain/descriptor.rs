@@ -45,6 +45,7 @@ pub fn explain_descriptor(policy: &Policy, domain: &str, descriptor: &Descriptor
     let part = |part: &KeyPart| KeyPartExplanation {
         selector: part.selector.to_string(),
         values: descriptor.different_values(part).unwrap_or_default().iter().map(ToString::to_string).collect(),
+        unread: None,
         empty: EmptyValue::Present,
     };
     let refused =

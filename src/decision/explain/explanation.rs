@@ -10,6 +10,7 @@ use super::OutcomeExplanation;
 use super::SignInExplanation;
 use super::TokenExplanation;
 use crate::list::Membership;
+use crate::request::NotUnderstood;
 
 /// Who asks about a request.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
@@ -46,6 +47,9 @@ pub struct Explanation {
     pub tokens: Vec<TokenExplanation>,
     /// Whether the gateway reads the body before it decides.
     pub reads_body: bool,
+    /// Why the body as a whole is not understood. `None`: it is, or there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unread: Option<NotUnderstood>,
     /// Whether rules look for fields in a body that the proxy, which asks, does not send along.
     pub misses_body: bool,
     /// How the application's answer is classified; `None`: it is not.

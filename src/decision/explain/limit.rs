@@ -79,10 +79,10 @@ pub(super) fn described(
 
 fn limit_outcome(policy: &Policy, limit: &Limit, source: &Source<'_>) -> LimitOutcome {
     match apply(policy, limit, source) {
-        Ok(LimitApplication::Counted(keys)) => LimitOutcome::Counted(keys.len()),
+        Ok(LimitApplication::Counted(extracted)) => LimitOutcome::Counted(extracted.keys.len()),
         Ok(LimitApplication::Freed(list)) => LimitOutcome::Freed(policy.list(list).list.name.to_string()),
         Ok(LimitApplication::Skipped) => LimitOutcome::Skipped,
-        Ok(LimitApplication::Denied) => LimitOutcome::Denied,
+        Ok(LimitApplication::Denied(_)) => LimitOutcome::Denied,
         Err(_) => LimitOutcome::TooManyValues,
     }
 }

@@ -6,12 +6,16 @@ use crate::key::KeyPart;
 use crate::key::Source;
 use crate::key::display::in_clear;
 use crate::key::extract;
+use crate::request::NotUnderstood;
 
 /// One part of a key, and its values in the request or the descriptor.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct KeyPartExplanation {
     pub selector: String,
     pub values: Vec<String>,
+    /// Why there may be other values. `None`: they are surely all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unread: Option<NotUnderstood>,
     #[serde(skip)]
     pub empty: EmptyValue,
 }
@@ -27,8 +31,10 @@ pub enum EmptyValue {
 
 pub(super) fn explain_part(part: &KeyPart, source: &Source<'_>) -> KeyPartExplanation {
     let mut values: Vec<String> = Vec::new();
+    let mut unread = None;
     if let Ok(found) = extract::values(part, source) {
         values.extend(found.values.iter().map(|value| in_clear(part, value)));
+        unread = found.unread;
     }
-    KeyPartExplanation { selector: part.selector.to_string(), values, empty: EmptyValue::Missing }
+    KeyPartExplanation { selector: part.selector.to_string(), values, unread, empty: EmptyValue::Missing }
 }

@@ -79,6 +79,7 @@ pub fn explain(
         tokens: tokens.tokens.clone(),
         upstream: upstream(route.map_or(policy.upstream, |route| route.upstream)),
         reads_body,
+        unread: fields.not_understood().filter(|_| reads_body),
         misses_body: false,
         outcome: answers.outcome(),
         known_clients,

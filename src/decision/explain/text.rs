@@ -48,7 +48,10 @@ impl fmt::Display for Explanation {
             writeln!(f, "token     {token}")?;
         }
         if self.reads_body {
-            writeln!(f, "body      read before the decision")?;
+            match self.unread {
+                None => writeln!(f, "body      read before the decision")?,
+                Some(reason) => writeln!(f, "body      read before the decision and not understood: {reason}")?,
+            }
         }
         if self.misses_body {
             writeln!(
@@ -190,7 +193,11 @@ impl fmt::Display for OutcomeExplanation {
 impl fmt::Display for KeyPartExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} = {}", self.selector, Quoted(&self.values, self.empty))?;
-        if self.values.is_empty() { f.write_str("(too many values)") } else { Ok(()) }
+        match self.unread {
+            _ if self.values.is_empty() => f.write_str("(too many values)"),
+            Some(reason) => write!(f, ", not understood: {reason}"),
+            None => Ok(()),
+        }
     }
 }
 

@@ -171,6 +171,7 @@ impl CallEntry<'_> {
             list: decision.decider.list(),
             ban: ban.as_deref(),
             limits: &decision.report.limits,
+            unread: None,
             retry_after: decision.retry_after,
             status: Some(status),
             outcome: None,

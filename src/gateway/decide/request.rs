@@ -61,6 +61,7 @@ pub async fn decide(
         fields = read.await.map_err(DecideError::BadRequest)?;
         since = worker.clock.now();
     }
+    let entry = entry.with_nonce(fastrand::u64(..));
     let mut plan = entry.plan(&fields, &store.hasher());
     if store.bans().has_keys() {
         plan = Box::pin(bans::apply(plan, store)).await;

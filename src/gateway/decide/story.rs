@@ -24,6 +24,7 @@ use crate::record::kept_requests::DecisionFacts;
 use crate::record::kept_requests::KeptCause;
 use crate::record::kept_requests::KeptLimit;
 use crate::record::kept_requests::KeptRequest;
+use crate::request::NotUnderstood;
 use crate::store::AnyStore;
 
 /// Counts the keys and the client of a request that passes. `None` unless a limit holds the request.
@@ -45,6 +46,7 @@ pub(in crate::gateway) fn of_pass(
             frees_at: Some(now + span),
             cause: KeptCause::Rule,
             limit: Some(limit),
+            unread: pass.report.unread.map(NotUnderstood::as_str),
         });
         add_limits(&mut kept, &mut pass.met, live, plan, store);
         return Some(kept);
@@ -86,6 +88,7 @@ pub(in crate::gateway) fn of_denial(
             _ => KeptCause::Rule,
         },
         limit: denial.limit,
+        unread: denial.report.unread.map(NotUnderstood::as_str),
     });
     add_limits(&mut kept, &mut denial.met, live, plan, store);
     kept

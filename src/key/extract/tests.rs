@@ -120,7 +120,7 @@ fn every_value_that_is_sent_counts_once() {
         &["a", "b", "c"],
     );
     check("header.x-k", "GET /\nX-K: one\nX-K: two\nX-K: one", "", &["one", "two"]);
-    check("bearer", "GET /\nAuthorization: Bearer a\nAuthorization: Bearer b", "", &["a", "b"]);
+    check("bearer", "GET /\nAuthorization: Bearer a\nAuthorization: Bearer b", "", &["a", "b", ""]);
 }
 
 #[test]

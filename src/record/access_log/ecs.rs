@@ -42,6 +42,7 @@ struct Ecs;
 impl FieldFormat for Ecs {
     const TEXT_END: &str = "\"";
     const INTEGER_END: &str = "";
+    const TRUE: &str = "true";
 
     fn start(name: &FieldName) -> &FieldStart {
         &name.ecs

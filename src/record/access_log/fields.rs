@@ -15,6 +15,8 @@ pub(super) trait FieldFormat {
     /// What follows a text and an integer.
     const TEXT_END: &str;
     const INTEGER_END: &str;
+    /// What follows the start of another value, for `true`.
+    const TRUE: &str;
 
     fn start(name: &FieldName) -> &FieldStart;
 
@@ -46,6 +48,7 @@ pub(super) struct FieldStart {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum FieldValue<'a> {
     Unknown,
+    True,
     Text(&'a str),
     /// Text that needs no escape: one of our own words, or a token of HTTP.
     Word(&'a str),
@@ -106,6 +109,7 @@ const LIMIT: FieldName = name!("limit", "rule.name", "portcullis.limit");
 const LIST: FieldName = name!("list", "portcullis.list", "portcullis.list");
 const KEY: FieldName = name!("key", "portcullis.key", "portcullis.key");
 const KEY_MASKED: FieldName = name!("key_masked", "portcullis.key_masked", "portcullis.key_masked");
+const UNREAD: FieldName = name!("unread", "portcullis.unread", "portcullis.unread");
 const BAN: FieldName = name!("ban", "portcullis.ban", "portcullis.ban");
 const RETRY_AFTER: FieldName = name!("retry_after", "portcullis.retry_after", "portcullis.retry_after");
 const SHADOW: FieldName = name!("shadow", "portcullis.shadow", "portcullis.shadow");
@@ -122,7 +126,7 @@ fn or_unknown<'a, T>(value: Option<T>, known: impl FnOnce(T) -> FieldValue<'a>) 
     value.map_or(FieldValue::Unknown, known)
 }
 
-/// Appends every field. `query`, `list`, `outcome` and `error` are left out where they are unknown.
+/// Appends every field. `query`, `list`, `unread`, `outcome` and `error` are left out where they are unknown.
 #[inline]
 pub(super) fn each<F: FieldFormat>(line: &mut Vec<u8>, request: &RequestRecord<'_>, context: &LineContext<'_>) {
     F::put(line, &REQUEST_ID, FieldValue::Text(request.request_id));
@@ -147,6 +151,9 @@ pub(super) fn each<F: FieldFormat>(line: &mut Vec<u8>, request: &RequestRecord<'
     let key = request.applied_limit.and_then(|applied| applied.masked_key.as_ref());
     F::put(line, &KEY, or_unknown(key, |key| FieldValue::Hash(key.hash.0)));
     F::put(line, &KEY_MASKED, or_unknown(key, |key| FieldValue::MaskedKey(&key.parts)));
+    if request.unread.is_some() {
+        F::put(line, &UNREAD, FieldValue::True);
+    }
     F::put(line, &BAN, or_unknown(request.ban, FieldValue::Text));
     F::put(line, &RETRY_AFTER, or_unknown(request.retry_after, FieldValue::Number));
     F::put(line, &SHADOW, FieldValue::ShadowLimits(request, context));

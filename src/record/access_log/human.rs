@@ -35,6 +35,7 @@ pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, request: &RequestRecord<'
             labelled(line, selector, Some(value));
         }
     }
+    labelled(line, "unread", request.unread.map(|_| "true"));
     labelled(line, "ban", request.ban);
     if let Some(seconds) = request.retry_after {
         raw(line, " retry_after=");

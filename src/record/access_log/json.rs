@@ -30,6 +30,7 @@ struct Json;
 impl FieldFormat for Json {
     const TEXT_END: &str = "\"";
     const INTEGER_END: &str = "";
+    const TRUE: &str = "true";
 
     fn start(name: &FieldName) -> &FieldStart {
         &name.json

@@ -40,6 +40,7 @@ struct Otel;
 impl FieldFormat for Otel {
     const TEXT_END: &str = "\"}}";
     const INTEGER_END: &str = "\"}}";
+    const TRUE: &str = "\"boolValue\":true}}";
 
     fn start(name: &FieldName) -> &FieldStart {
         &name.otel

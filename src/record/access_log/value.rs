@@ -31,6 +31,10 @@ pub(super) fn put_usual<F: FieldFormat>(line: &mut Vec<u8>, name: &FieldName, va
             line.extend_from_slice(&three_digits(status.as_u16().into()));
             raw(line, F::INTEGER_END);
         }
+        FieldValue::True => {
+            raw(line, start.other);
+            raw(line, F::TRUE);
+        }
         FieldValue::Text(text) => within_text::<F>(line, start, |line| escaped(line, text)),
         FieldValue::Word(word) => within_text::<F>(line, start, |line| raw(line, word)),
         FieldValue::Bytes(bytes) => within_text::<F>(line, start, |line| escaped_bytes(line, bytes)),

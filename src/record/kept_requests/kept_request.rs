@@ -55,6 +55,8 @@ pub struct DecisionFacts {
     pub cause: KeptCause,
     /// The limit that decided.
     pub limit: Option<LimitId>,
+    /// Why a part of the request that a limit counts was not understood.
+    pub unread: Option<&'static str>,
 }
 
 /// What denied or held a request, as far as no name says it.

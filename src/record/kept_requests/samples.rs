@@ -62,6 +62,7 @@ pub(crate) fn facts() -> DecisionFacts {
         frees_at: Some(TIME + Duration::from_millis(36_500)),
         cause: KeptCause::Rule,
         limit: Some(LimitId(0)),
+        unread: None,
     }
 }
 
@@ -84,6 +85,7 @@ pub(crate) fn record() -> RequestRecord<'static> {
         list: None,
         ban: None,
         limits: &[],
+        unread: None,
         retry_after: None,
         status: Some(StatusCode::TOO_MANY_REQUESTS),
         outcome: None,

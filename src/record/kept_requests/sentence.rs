@@ -35,7 +35,8 @@ pub(super) fn sentence(request: &KeptRequest, viewer: Viewer) -> String {
         }
         _ => String::new(),
     };
-    format!("{what}: {why}{end}.")
+    let unread = facts.unread.map(|reason| format!(" A part of it was not understood: {reason}."));
+    format!("{what}: {why}{end}.{}", unread.unwrap_or_default())
 }
 
 fn of_limit(request: &KeptRequest, met: &KeptLimit, limit: &LimitFacts, viewer: Viewer) -> String {

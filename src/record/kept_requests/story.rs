@@ -36,6 +36,10 @@ pub struct RequestStory {
     pub ban: Option<String>,
     /// The list that denied it.
     pub list: Option<String>,
+    /// A part of it that a limit counts was not understood, so that it also counts under the empty value. Left out
+    /// otherwise.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unread: bool,
     /// Each limit that it met.
     pub limits: Vec<LimitStory>,
     /// The same for people.
@@ -86,6 +90,7 @@ impl RequestStory {
             limit: owned(request.limit().map(|limit| &*limit.name)),
             ban: owned(request.ban()),
             list: owned(request.list()),
+            unread: request.facts.unread.is_some(),
             limits: limits.collect(),
             sentence: sentence(request, viewer),
         }

@@ -161,6 +161,7 @@ fn request() -> RequestRecord<'static> {
         list: None,
         ban: None,
         limits: &[],
+        unread: None,
         retry_after: None,
         status: Some(StatusCode::OK),
         outcome: None,

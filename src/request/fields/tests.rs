@@ -29,12 +29,16 @@ fn param(fields: &BodyFields) -> Vec<String> {
     fields.form("username").chain(fields.json("username")).map(Cow::into_owned).collect()
 }
 
-/// The values found, and whether that is surely all.
+/// Whether the values found are surely all.
+fn is_understood(fields: &BodyFields) -> bool {
+    fields.judge_form("username").and(fields.judge_json("username")).and(fields.judge_element("username")).is_ok()
+}
+
 #[track_caller]
-fn check(kind: &str, body: &str, expected: &[&str], is_fully_read: bool) {
+fn check(kind: &str, body: &str, expected: &[&str], understood: bool) {
     let fields = read(kind, body.as_bytes());
     assert_eq!(param(&fields), expected, "{kind}: {body}");
-    assert_eq!(fields.is_fully_read(), is_fully_read, "{kind}: {body}");
+    assert_eq!(is_understood(&fields), understood, "{kind}: {body}");
 }
 
 fn parts(value: &str) -> String {
@@ -73,28 +77,39 @@ fn relabelling_a_body_hides_nothing() {
 }
 
 #[test]
-fn a_body_with_one_possible_format_is_understood_under_any_content_type() {
-    for kind in [FORM, JSON, PARTS, "application/xml", "application/octet-stream", "nonsense"] {
+fn a_body_with_one_possible_format_is_understood_under_other_types() {
+    for kind in [FORM, JSON, "application/xml", "application/octet-stream", "text/plain;charset=UTF-8"] {
         check(kind, "username=alice&password=x%26y", &["alice"], true);
-        assert!(read(kind, br#"{"username":"alice"}"#).is_fully_read(), "{kind}");
-        assert!(read(kind, parts("alice").as_bytes()).is_fully_read(), "{kind}");
+        assert!(is_understood(&read(kind, br#"{"username":"alice"}"#)), "{kind}");
+    }
+    for body in ["username=alice".to_owned(), parts("alice"), r#"{"username":"alice"}"#.to_owned()] {
+        assert!(!is_understood(&read("nonsense", body.as_bytes())), "{body}");
     }
 }
 
 #[test]
-fn a_body_made_to_look_like_another_is_read_as_both() {
+fn a_body_made_to_look_like_another_is_read_as_both_and_not_understood() {
     check(JSON, "{=1&username=alice", &["alice"], false);
     check(FORM, "{=1&username=alice", &["alice"], false);
-    check(FORM, r#"{"a":"&username=form&","username":"json"}"#, &["form", "json"], true);
-    check("text/plain", r#"{"a":"&username=form&","username":"json"}"#, &["form", "json"], true);
-    check(FORM, &parts("alice&username=bob&"), &["bob", "alice&username=bob&"], true);
+    check(FORM, r#"{"a":"&username=form&","username":"json"}"#, &["form", "json"], false);
+    check("text/plain", r#"{"a":"&username=form&","username":"json"}"#, &["form", "json"], false);
+    check(FORM, &parts("alice&username=bob&"), &["bob", "alice&username=bob&"], false);
     check(PARTS, &format!("x=1&username=bob&{}", parts("alice")), &["bob", "alice"], false);
+}
+
+#[test]
+fn json_that_does_not_begin_as_json_is_read_and_not_understood() {
+    for kind in [JSON, FORM, "text/plain", "application/octet-stream", ""] {
+        for before in ["// x\n", "/* x */", "# x\n", ")]}'\n", "x", "\u{c}"] {
+            check(kind, &format!("{before}{{\"username\":\"alice\"}}"), &["alice"], false);
+        }
+    }
 }
 
 #[test]
 fn a_body_that_declares_xml_and_is_xml_is_read_only_as_xml() {
     check("application/xml", "<username>alice</username><!--&username=decoy&-->", &[], true);
-    check("text/plain", "<username>alice</username><!--&username=decoy&-->", &["decoy"], true);
+    check("text/plain", "<username>alice</username><!--&username=decoy&-->", &["decoy"], false);
     let element = |kind: &'static str, text: &'static str| {
         let fields = BodyFields::read(&labelled(&[kind]), &Bytes::from_static(text.as_bytes()), true, BOUND);
         fields.element("username").collect::<Vec<_>>().concat()
@@ -114,6 +129,31 @@ fn a_body_of_an_unknown_kind_is_not_understood() {
 }
 
 #[test]
+fn a_decoy_sent_often_hides_no_field() {
+    for times in [1, 63, 64, 65, 200] {
+        let json = format!("{{{}\"username\":\"alice\"}}", r#""username":"decoy","#.repeat(times));
+        let multipart = parts("decoy").replace("--b--\r\n", "").repeat(times) + &parts("alice");
+        let form = "username=decoy&".repeat(times) + "username=alice";
+        for (kind, body) in [(JSON, json), (PARTS, multipart), (FORM, form)] {
+            let found = param(&read(kind, body.as_bytes()));
+            assert!(found.iter().any(|value| value == "alice"), "{kind}, {times}");
+        }
+        let xml = format!("<a>{}<username>alice</username></a>", "<username>decoy</username>".repeat(times));
+        assert_eq!(read("text/xml", xml.as_bytes()).element("username").collect::<Vec<_>>(), ["decoy", "alice"]);
+        // Decoys that differ before they are normalised.
+        let decoys = |one: fn(usize) -> String| (0..times).map(one).collect::<String>();
+        let json =
+            format!("{{{}\"username\":\"alice\"}}", decoys(|i| format!(r#""username":"decoy{}","#, " ".repeat(i))));
+        let multipart =
+            decoys(|i| parts(&format!("decoy{}", " ".repeat(i))).replace("--b--\r\n", "")) + &parts("alice");
+        for (kind, body) in [(JSON, json), (PARTS, multipart)] {
+            let fields = read(kind, body.as_bytes());
+            assert!(!is_understood(&fields) || param(&fields).iter().any(|value| value == "alice"), "{kind}, {times}");
+        }
+    }
+}
+
+#[test]
 fn a_character_set_that_is_not_read_here_is_not_understood() {
     check("application/x-www-form-urlencoded; charset=ibm037", "username=decoy", &["decoy"], false);
     check(FORM, "username=alice&_charset_=utf-8", &["alice"], true);
@@ -125,7 +165,7 @@ fn a_character_set_that_is_not_read_here_is_not_understood() {
 #[test]
 fn several_types_are_all_tried_and_not_understood() {
     let fields = BodyFields::read(&labelled(&[JSON, FORM]), &Bytes::from_static(b"username=alice"), true, BOUND);
-    assert_eq!((param(&fields), fields.is_fully_read()), (vec!["alice".to_owned()], false));
+    assert_eq!((param(&fields), is_understood(&fields)), (vec!["alice".to_owned()], false));
 }
 
 #[test]
@@ -135,27 +175,28 @@ fn json_in_other_encodings_is_read() {
     let big: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
     let wide: Vec<u8> = text.chars().flat_map(|char| u32::from(char).to_be_bytes()).collect();
     let marked = [&[0xef, 0xbb, 0xbf], text.as_bytes()].concat();
-    for body in [little, big, wide, marked] {
+    for (body, understood) in [(little, false), (big, false), (wide, false), (marked, true)] {
         let fields = read(JSON, &body);
         assert!(fields.json("username").any(|value| value == "alicé"), "{body:?}");
-        assert!(fields.is_fully_read(), "{body:?}");
+        assert_eq!(is_understood(&fields), understood, "{body:?}");
     }
 }
 
 #[test]
-fn a_body_read_in_part_is_not_fully_read() {
+fn a_body_read_in_part_is_not_understood() {
     let fields = BodyFields::read(&labelled(&[FORM]), &Bytes::from_static(b"username=alice&pass"), false, BOUND);
-    assert_eq!((param(&fields), fields.is_fully_read()), (vec!["alice".to_owned()], false));
+    assert_eq!((param(&fields), is_understood(&fields)), (vec!["alice".to_owned()], false));
     let fields =
         BodyFields::read(&labelled(&[JSON]), &Bytes::from_static(br#"{"username":"alice","x":"y"#), false, BOUND);
-    assert_eq!((param(&fields), fields.is_fully_read()), (vec!["alice".to_owned()], false));
+    assert_eq!((param(&fields), is_understood(&fields)), (vec!["alice".to_owned()], false));
 }
 
 #[test]
 fn an_empty_body_is_whole_whatever_it_says() {
-    assert!(read("application/xml", b"").is_fully_read());
-    assert!(!BodyFields::read(&labelled(&[FORM]), &Bytes::new(), false, BOUND).is_fully_read());
-    assert!(BodyFields::none().is_fully_read());
+    assert_eq!(read("application/xml", b"").not_understood(), None);
+    let unseen = BodyFields::read(&labelled(&[FORM]), &Bytes::new(), false, BOUND);
+    assert_eq!(unseen.not_understood(), Some(NotUnderstood::Unseen));
+    assert_eq!(BodyFields::none().not_understood(), None);
 }
 
 #[test]
@@ -172,7 +213,7 @@ fn a_compressed_body_is_read() {
             let head = label.map_or_else(|| labelled(&[kind]), |label| encoded(kind, label));
             let fields = BodyFields::read(&head, &gzip(body.as_bytes()).into(), true, BOUND);
             assert_eq!(param(&fields), ["alice"], "{label:?}: {body}");
-            assert!(fields.is_fully_read() || label.is_none(), "{body}");
+            assert!(is_understood(&fields) || label.is_none(), "{body}");
         }
     }
 }
@@ -181,7 +222,7 @@ fn a_compressed_body_is_read() {
 fn a_lie_about_compression_hides_nothing() {
     for coding in ["gzip", "deflate", "br", "zstd", "unheard-of"] {
         let fields = BodyFields::read(&encoded(FORM, coding), &Bytes::from_static(b"username=alice"), true, BOUND);
-        assert_eq!((param(&fields), fields.is_fully_read()), (vec!["alice".to_owned()], false), "{coding}");
+        assert_eq!((param(&fields), is_understood(&fields)), (vec!["alice".to_owned()], false), "{coding}");
     }
 }
 
@@ -189,7 +230,7 @@ fn a_lie_about_compression_hides_nothing() {
 fn a_bomb_is_not_seen_whole() {
     let body = gzip(&b"username=alice&".repeat(100_000)).into();
     let fields = BodyFields::read(&encoded(FORM, "gzip"), &body, true, 1000);
-    assert!(!fields.is_fully_read());
+    assert_eq!(fields.not_understood(), Some(NotUnderstood::Coding));
     assert!(fields.texts.iter().map(|text| text.bytes.len()).sum::<usize>() < 20_000);
 }
 
@@ -209,7 +250,7 @@ proptest! {
     ) {
         let fields = BodyFields::read(&encoded(kind, coding), &body.into(), whole, 1000);
         let _ = param(&fields);
-        prop_assert!(whole || !fields.is_fully_read());
+        prop_assert!(whole || !is_understood(&fields));
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod scalars;
 mod tests;
 mod tokens;
 
-pub(crate) use self::scalars::WellFormed;
+pub(crate) use self::scalars::JsonLeaf;
+pub(crate) use self::scalars::JsonPiece;
+pub(crate) use self::scalars::scan;
 pub(crate) use self::scalars::values;
-pub(crate) use self::scalars::well_formed;

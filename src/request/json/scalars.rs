@@ -1,4 +1,4 @@
-//! Scalars of a JSON body by their dotted paths. No text is an error: what is not JSON is skipped and reported.
+//! Scalars of a JSON body by their dotted paths. No text is an error: what is not JSON is skipped.
 
 use std::borrow::Cow;
 
@@ -9,15 +9,6 @@ use crate::request::name::is_same_but_for_case;
 use crate::request::nul;
 use crate::request::percent;
 
-/// Whether a text is JSON from its first to its last byte.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum WellFormed {
-    Yes,
-    /// It is JSON so far, but ends before its last bracket.
-    CutShort,
-    No,
-}
-
 /// Every scalar at a dotted path, in order. Array elements are named by their index. Names are compared without case,
 /// as many libraries do, and a repeated name yields every value.
 ///
@@ -26,18 +17,24 @@ pub(crate) enum WellFormed {
 pub(crate) fn values<'t>(text: &'t [u8], path: &str) -> Vec<Cow<'t, str>> {
     let mut values = Vec::new();
     let mut hidden = false;
-    scan(text, &mut |at, leaf| {
+    let mut add = |value: Cow<'t, str>| {
+        if values.len() < MAX_VALUES && !values.contains(&value) {
+            values.push(value);
+        }
+    };
+    scan(text, &mut |piece| {
+        let JsonPiece::Leaf(at, leaf) = piece else { return };
         // Case folding makes a name at most three times shorter.
-        if at.len() > 3 * path.len() || values.len() >= MAX_VALUES || !is_same_but_for_case(at, path) {
+        if at.len() > 3 * path.len() || !is_same_but_for_case(at, path) {
             return;
         }
         match leaf {
-            JsonLeaf::Text(text) => values.push(text),
+            JsonLeaf::Text(text) | JsonLeaf::Word(text) => add(text),
             JsonLeaf::Number(text) => {
-                values.extend(usual_spelling(text).map(Cow::Owned));
-                values.push(Cow::Borrowed(text));
+                usual_spelling(text).map(Cow::Owned).into_iter().for_each(&mut add);
+                add(Cow::Borrowed(text));
             }
-            JsonLeaf::Other => hidden = true,
+            JsonLeaf::Null | JsonLeaf::Bracket => hidden = true,
         }
     });
     if hidden {
@@ -46,24 +43,33 @@ pub(crate) fn values<'t>(text: &'t [u8], path: &str) -> Vec<Cow<'t, str>> {
     values
 }
 
-/// Whether a text is JSON.
-pub(crate) fn well_formed(text: &[u8]) -> WellFormed {
-    scan(text, &mut |_, _| {})
+/// What a reader meets in a text.
+pub(crate) enum JsonPiece<'a, 't> {
+    /// A name in the object at a path.
+    Name { outside: &'a str, name: &'a str },
+    /// An element of the list at a path.
+    Element { outside: &'a str },
+    /// What stands at a path.
+    Leaf(&'a str, JsonLeaf<'t>),
 }
 
-enum JsonLeaf<'t> {
+pub(crate) enum JsonLeaf<'t> {
     Text(Cow<'t, str>),
     Number(&'t str),
-    Other,
+    /// `true`, `false`, or what is no JSON.
+    Word(Cow<'t, str>),
+    Null,
+    /// An object or a list.
+    Bracket,
 }
 
-/// What comes next inside a bracket.
+/// What comes next inside an object.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Expected {
     Name,
-    Colon,
     Value,
-    Comma,
+    /// A colon, a comma, or the end.
+    Other,
 }
 
 struct OpenBracket {
@@ -74,82 +80,57 @@ struct OpenBracket {
     index: usize,
 }
 
-fn scan<'t>(text: &'t [u8], found: &mut dyn FnMut(&str, JsonLeaf<'t>)) -> WellFormed {
+/// Reads a text as far as it is anything like JSON.
+pub(crate) fn scan<'t>(text: &'t [u8], found: &mut dyn FnMut(JsonPiece<'_, 't>)) {
     let mut tokens = JsonTokens::new(text);
     let mut stack: Vec<OpenBracket> = Vec::new();
     let mut path = String::new();
-    let mut odd = false;
-    let mut documents = 0;
-    while let Some(token) = tokens.next() {
+    loop {
         let Some(frame) = stack.last_mut() else {
-            documents += 1;
-            match token {
-                JsonToken::Open(bracket) => stack.push(OpenBracket::new(bracket, 0)),
-                JsonToken::Quoted(_) => {}
-                JsonToken::Bare(word) => _ = bare(word, &mut odd),
-                _ => odd = true,
-            }
+            let Some(bracket) = tokens.next_document() else { return };
+            stack.push(OpenBracket::new(bracket, 0));
             continue;
         };
+        let Some(token) = tokens.next() else { return };
         // A name, or a value without a name: a comma or a colon is missing.
         if frame.bracket == Bracket::Object && frame.next != Expected::Value {
             match token {
                 JsonToken::Quoted(name) => {
-                    odd |= frame.next != Expected::Name;
-                    frame.name(&mut path, &name);
+                    frame.name(&mut path, &name, found);
                     continue;
                 }
                 JsonToken::Bare(name) => {
-                    odd = true;
-                    frame.name(&mut path, &percent::text(Cow::Borrowed(name)));
+                    frame.name(&mut path, &percent::text(Cow::Borrowed(name)), found);
                     continue;
                 }
                 _ => {}
             }
         }
         match token {
-            JsonToken::Colon => {
-                odd |= frame.next != Expected::Colon;
-                frame.next = if frame.bracket == Bracket::Object { Expected::Value } else { frame.next };
-            }
-            JsonToken::Comma => {
-                odd |= frame.next != Expected::Comma;
-                frame.next = if frame.bracket == Bracket::Object { Expected::Name } else { Expected::Value };
-            }
+            JsonToken::Colon if frame.bracket == Bracket::Object => frame.next = Expected::Value,
+            JsonToken::Comma if frame.bracket == Bracket::Object => frame.next = Expected::Name,
             JsonToken::Close(bracket) if bracket == frame.bracket => {
-                odd |= matches!(frame.next, Expected::Colon)
-                    || (bracket == Bracket::Object && frame.next == Expected::Value);
                 path.truncate(frame.base);
                 stack.pop();
             }
-            JsonToken::Close(_) => odd = true,
+            JsonToken::Colon | JsonToken::Comma | JsonToken::Close(_) => {}
             JsonToken::Open(bracket) => {
-                odd |= frame.next != Expected::Value;
-                frame.element(&mut path);
-                found(&path, JsonLeaf::Other);
+                frame.value(&mut path, found);
+                found(JsonPiece::Leaf(&path, JsonLeaf::Bracket));
                 if stack.len() >= MAX_DEPTH {
-                    return WellFormed::No;
+                    return;
                 }
                 stack.push(OpenBracket::new(bracket, path.len()));
             }
             JsonToken::Quoted(text) => {
-                odd |= frame.next != Expected::Value;
-                frame.element(&mut path);
-                found(&path, JsonLeaf::Text(text));
+                frame.value(&mut path, found);
+                found(JsonPiece::Leaf(&path, JsonLeaf::Text(text)));
             }
             JsonToken::Bare(word) => {
-                odd |= frame.next != Expected::Value;
-                frame.element(&mut path);
-                found(&path, bare(word, &mut odd));
+                frame.value(&mut path, found);
+                found(JsonPiece::Leaf(&path, bare(word)));
             }
         }
-    }
-    if odd || tokens.odd || documents != 1 {
-        WellFormed::No
-    } else if tokens.cut_short || !stack.is_empty() {
-        WellFormed::CutShort
-    } else {
-        WellFormed::Yes
     }
 }
 
@@ -159,37 +140,42 @@ impl OpenBracket {
         Self { bracket, next, base, index: 0 }
     }
 
-    fn name(&mut self, path: &mut String, name: &str) {
+    /// A name of an object.
+    fn name<'t>(&mut self, path: &mut String, name: &str, found: &mut dyn FnMut(JsonPiece<'_, 't>)) {
         path.truncate(self.base);
-        if !path.is_empty() {
+        found(JsonPiece::Name { outside: path, name });
+        self.push(path, name);
+        self.next = Expected::Other;
+    }
+
+    /// A value begins; in a list its name is its index.
+    fn value<'t>(&mut self, path: &mut String, found: &mut dyn FnMut(JsonPiece<'_, 't>)) {
+        if self.bracket == Bracket::Array {
+            path.truncate(self.base);
+            found(JsonPiece::Element { outside: path });
+            let index = self.index;
+            self.push(path, itoa::Buffer::new().format(index));
+            self.index += 1;
+        } else {
+            self.next = Expected::Other;
+        }
+    }
+
+    fn push(&self, path: &mut String, name: &str) {
+        if self.base > 0 {
             path.push('.');
         }
         // As the name of a form field, it ends at a NUL in applications whose texts end at a NUL.
         path.push_str(nul::before(name));
-        self.next = Expected::Colon;
-    }
-
-    /// A value begins; in an array its name is its index.
-    fn element(&mut self, path: &mut String) {
-        if self.bracket == Bracket::Array {
-            let index = self.index;
-            self.name(path, itoa::Buffer::new().format(index));
-            self.index += 1;
-        }
-        self.next = Expected::Comma;
     }
 }
 
-fn bare<'t>(word: &'t [u8], odd: &mut bool) -> JsonLeaf<'t> {
+fn bare(word: &[u8]) -> JsonLeaf<'_> {
     match word {
-        b"null" => JsonLeaf::Other,
-        b"true" | b"false" => JsonLeaf::Text(percent::text(Cow::Borrowed(word))),
+        b"null" => JsonLeaf::Null,
         _ => match std::str::from_utf8(word) {
             Ok(number) if number.parse::<f64>().is_ok_and(f64::is_finite) => JsonLeaf::Number(number),
-            _ => {
-                *odd = true;
-                JsonLeaf::Text(percent::text(Cow::Borrowed(word)))
-            }
+            _ => JsonLeaf::Word(percent::text(Cow::Borrowed(word))),
         },
     }
 }

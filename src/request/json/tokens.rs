@@ -22,15 +22,11 @@ pub(super) enum Bracket {
 /// Splits a text into tokens. No text is an error: what is not JSON is read as lenient libraries read it.
 pub(super) struct JsonTokens<'t> {
     rest: &'t [u8],
-    /// The text so far is not JSON.
-    pub(super) odd: bool,
-    /// The text ended inside a string.
-    pub(super) cut_short: bool,
 }
 
 impl<'t> JsonTokens<'t> {
     pub(super) fn new(text: &'t [u8]) -> Self {
-        Self { rest: text, odd: false, cut_short: false }
+        Self { rest: text }
     }
 
     pub(super) fn next(&mut self) -> Option<JsonToken<'t>> {
@@ -44,7 +40,6 @@ impl<'t> JsonTokens<'t> {
             b':' => JsonToken::Colon,
             b',' => JsonToken::Comma,
             b'"' | b'\'' => {
-                self.odd |= *first == b'\'';
                 self.rest = others;
                 return self.quoted(*first).map(JsonToken::Quoted);
             }
@@ -59,20 +54,28 @@ impl<'t> JsonTokens<'t> {
         Some(token)
     }
 
+    /// The next object or list, whatever stands before it: some libraries skip that.
+    pub(super) fn next_document(&mut self) -> Option<Bracket> {
+        loop {
+            self.skip();
+            let (first, others) = self.rest.split_first()?;
+            self.rest = others;
+            match first {
+                b'{' => return Some(Bracket::Object),
+                b'[' => return Some(Bracket::Array),
+                _ => {}
+            }
+        }
+    }
+
     /// Skips blanks, byte order marks and comments, which some libraries allow.
     fn skip(&mut self) {
         loop {
             let end = match self.rest {
                 [0..=b' ', ..] => 1,
                 [0xef, 0xbb, 0xbf, ..] => 3,
-                [b'/', b'/', ..] | [b'#', ..] => {
-                    self.odd = true;
-                    memchr::memchr2(b'\n', b'\r', self.rest).unwrap_or(self.rest.len())
-                }
-                [b'/', b'*', body @ ..] => {
-                    self.odd = true;
-                    memchr::memmem::find(body, b"*/").map_or(self.rest.len(), |end| end + 4)
-                }
+                [b'/', b'/', ..] | [b'#', ..] => memchr::memchr2(b'\n', b'\r', self.rest).unwrap_or(self.rest.len()),
+                [b'/', b'*', body @ ..] => memchr::memmem::find(body, b"*/").map_or(self.rest.len(), |end| end + 4),
                 _ => return,
             };
             self.rest = &self.rest[end..];
@@ -109,23 +112,17 @@ impl<'t> JsonTokens<'t> {
                 b'b' => 8,
                 b'f' => 12,
                 b'u' => {
-                    let char = code_point(&mut rest);
-                    self.odd |= char.is_none();
-                    let char = char.unwrap_or(char::REPLACEMENT_CHARACTER);
+                    let char = code_point(&mut rest).unwrap_or(char::REPLACEMENT_CHARACTER);
                     plain.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
                     continue;
                 }
-                other => {
-                    self.odd |= !matches!(other, b'"' | b'\\' | b'/');
-                    *other
-                }
+                other => *other,
             });
         }
     }
 
     fn cut<T>(&mut self) -> Option<T> {
         self.rest = &[];
-        self.cut_short = true;
         None
     }
 }

@@ -9,28 +9,9 @@ use super::parts::PartReading;
 use super::parts::PartReadings;
 use super::parts::find_all;
 use crate::base64;
-use crate::request::content_type::is_plain_charset;
 use crate::request::name::is_read_as;
 use crate::request::percent;
 use crate::request::percent::Escapes;
-
-/// What a text is when it is read as a multipart body.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct MultipartScan {
-    /// Whether it has a part.
-    pub(crate) has_parts: bool,
-    /// Whether all applications read it alike: no part has an encoding that only some of them know.
-    pub(crate) understood: bool,
-}
-
-pub(crate) fn scan(text: &[u8], boundaries: &[Vec<u8>]) -> MultipartScan {
-    let mut scan = MultipartScan { has_parts: false, understood: true };
-    for part in PartReadings::new(text, boundaries) {
-        scan.has_parts = true;
-        scan.understood &= part.is_plain();
-    }
-    scan
-}
 
 /// Every value that some application may read for the field `name`, in order. `boundaries` are those that
 /// `Content-Type` names.
@@ -40,11 +21,12 @@ pub(crate) fn scan(text: &[u8], boundaries: &[Vec<u8>]) -> MultipartScan {
 pub(crate) fn values<'t>(text: &'t [u8], boundaries: &'t [Vec<u8>], name: &str) -> Vec<Cow<'t, str>> {
     let mut values = Vec::new();
     for part in PartReadings::new(text, boundaries) {
-        if values.len() >= MAX_VALUES {
-            break;
-        }
         if names(part.headers).any(|sent| is_read_as(&sent, name)) {
-            part.read(boundaries, &mut |value| values.push(value));
+            part.read(boundaries, &mut |value| {
+                if values.len() < MAX_VALUES && !values.contains(&value) {
+                    values.push(value);
+                }
+            });
         }
     }
     values
@@ -62,26 +44,12 @@ impl<'t> PartReading<'t> {
         } else {
             found(percent::text(Cow::Borrowed(value)));
         }
-        for (encoding, decode) in
-            [(&b"base64"[..], base64::decode as fn(&[u8]) -> Vec<u8>), (b"quoted-printable", quoted_printable)]
-        {
-            if self.encodings().any(|named| named.eq_ignore_ascii_case(encoding)) {
-                found(percent::text(Cow::Owned(decode(value))));
-            }
+        if self.encodings().any(|named| named.eq_ignore_ascii_case(b"base64")) {
+            base64::readings(value).into_iter().for_each(|decoded| found(percent::text(Cow::Owned(decoded))));
         }
-    }
-
-    fn is_plain(&self) -> bool {
-        let known: [&[u8]; 6] = [b"7bit", b"8bit", b"binary", b"base64", b"quoted-printable", b""];
-        self.encodings().all(|named| known.iter().any(|known| named.eq_ignore_ascii_case(known)))
-            && self.parameters(b"charset").all(|charset| {
-                std::str::from_utf8(charset).is_ok_and(|charset| is_plain_charset(charset.trim_matches(['"', '\''])))
-            })
-            // No parameters that are split or in another character set, and no words encoded as in mail.
-            && !find_names(self.headers).any(|at| self.headers[at + 4..].trim_ascii_start().starts_with(b"*"))
-            && memmem::find(self.headers, b"=?").is_none()
-            && !self.is_cut
-            && find_names(self.headers).nth(MAX_NAMES).is_none()
+        if self.encodings().any(|named| named.eq_ignore_ascii_case(b"quoted-printable")) {
+            found(percent::text(Cow::Owned(quoted_printable(value))));
+        }
     }
 
     fn encodings(&self) -> impl Iterator<Item = &'t [u8]> {
@@ -92,20 +60,6 @@ impl<'t> PartReading<'t> {
                 let value = value.strip_prefix(b":").unwrap_or(value).trim_ascii_start();
                 let end = value.iter().position(|byte| byte.is_ascii_whitespace() || *byte == b';');
                 &value[..end.unwrap_or(value.len())]
-            })
-        })
-    }
-
-    /// The text after `name=` in the headers, up to the next semicolon.
-    fn parameters(&self, name: &'static [u8]) -> impl Iterator<Item = &'t [u8]> {
-        let (before, headers) = (self.before, self.headers);
-        [before, headers].into_iter().flat_map(move |block| {
-            find_all(block, name).map(move |at| {
-                let value = &block[at + name.len()..];
-                let value = &value[..value.len().min(MAX_NAME)];
-                let end = value.iter().position(|byte| b";\r\n".contains(byte));
-                let value = value[..end.unwrap_or(value.len())].trim_ascii();
-                value.strip_prefix(b"=").unwrap_or(value).trim_ascii()
             })
         })
     }
@@ -191,5 +145,5 @@ const MAX_NAMES: usize = 8;
 /// In bytes: longer than the name of any field.
 const MAX_NAME: usize = 256;
 
-/// Far more values than a key takes; a request with fewer than this is refused already.
-pub(super) const MAX_VALUES: usize = 64;
+/// Far more different values than a key takes: a request with fewer is refused already.
+pub(crate) const MAX_VALUES: usize = 64;

@@ -7,5 +7,6 @@ mod parts;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::field_values::scan;
+pub(crate) use self::field_values::MAX_VALUES;
 pub(crate) use self::field_values::values;
+pub(crate) use self::parts::names_a_part;

@@ -9,8 +9,6 @@ pub(super) struct PartReading<'t> {
     /// The text before that, which may be headers as well.
     pub(super) before: &'t [u8],
     pub(super) value: &'t [u8],
-    /// Whether the headers may end after the text that was searched.
-    pub(super) is_cut: bool,
 }
 
 /// Every part, in each of the ways that applications separate its headers from its value.
@@ -59,20 +57,18 @@ impl<'t> Iterator for PartReadings<'t> {
         let start = self.at + header_of_a_part(self.text.get(self.at..)?)?;
         let before = self.before(start);
         let end = self.text.len().min(start + MAX_HEADERS);
-        let is_cut = end < self.text.len();
         let ends = self.readers.each_mut().map(|reader| reader.blank_line(start, end));
         let Some(first) = ends.iter().flatten().map(|(_, value)| *value).min() else {
             self.at = end;
-            return Some(PartReading { headers: &self.text[start..end], before, value: &[], is_cut });
+            return Some(PartReading { headers: &self.text[start..end], before, value: &[] });
         };
-        let is_cut = is_cut && ends.iter().any(Option::is_none);
         for (index, end) in ends.iter().enumerate().rev() {
             let Some((headers, value)) = *end else { continue };
             if ends[..index].contains(end) {
                 continue;
             }
             let value = self.readers[index].delimiters.value(value);
-            self.pending.push(PartReading { headers: &self.text[start..headers], before, value, is_cut });
+            self.pending.push(PartReading { headers: &self.text[start..headers], before, value });
         }
         self.at = first;
         self.pending.pop()
@@ -164,6 +160,11 @@ impl<'t> Delimiters<'t> {
     fn is_delimiter(&self, start: usize) -> bool {
         self.at > start && self.text[self.at..].starts_with(b"--") && matches!(self.text[self.at - 1], b'\r' | b'\n')
     }
+}
+
+/// Whether a text holds a header that names a part.
+pub(crate) fn names_a_part(text: &[u8]) -> bool {
+    header_of_a_part(text).is_some()
 }
 
 /// The position of the next header that names a part: `Content-Disposition`, or `Content-ID` in some applications.

@@ -11,18 +11,40 @@ use super::walk::walk;
 use crate::request::name::is_same_but_for_case;
 use crate::request::percent;
 
-/// Every text that some application may read for the elements at a path, in order. An element with child elements
-/// yields the text of each child and all texts together. Repeated elements yield their texts repeatedly.
-pub(crate) fn values(text: &[u8], path: &ElementPath<'_>) -> Vec<String> {
-    let mut finder =
-        TextFinder { path: &path.0, stack: vec![OpenElement::default()], text: String::new(), values: Vec::new() };
+/// What stands at a path.
+#[derive(Debug, Default)]
+pub(crate) struct ElementTexts {
+    /// How many elements stand there.
+    pub(crate) elements: usize,
+    /// Every different text that some application may read for them, in order. An element with child elements yields the
+    /// text of each child and all texts together.
+    pub(crate) values: Vec<String>,
+    /// Whether some application may read another text: an element has several readings, an attribute has the name, or
+    /// there are too many texts.
+    pub(crate) has_other_readings: bool,
+}
+
+/// The texts of the elements at a path.
+pub(crate) fn texts(text: &[u8], path: &ElementPath<'_>) -> ElementTexts {
+    let mut finder = TextFinder {
+        path: &path.0,
+        stack: vec![OpenElement::default()],
+        text: String::new(),
+        found: ElementTexts::default(),
+    };
     walk(&percent::text(Cow::Borrowed(text)), &mut |piece| match piece {
         XmlPiece::Open(name) => finder.open(name),
+        XmlPiece::Attribute(name) => finder.attribute(name),
         XmlPiece::Text(text) => finder.add(text),
         XmlPiece::Break => finder.cut(),
         XmlPiece::Close => finder.close(),
     });
-    finder.values
+    finder.found
+}
+
+/// Every different text that some application may read for the elements at a path.
+pub(crate) fn values(text: &[u8], path: &ElementPath<'_>) -> Vec<String> {
+    texts(text, path).values
 }
 
 /// Whether the text is an XML-RPC call of `system.multicall`.
@@ -62,7 +84,7 @@ struct TextFinder<'p> {
     stack: Vec<OpenElement>,
     /// All text so far.
     text: String,
-    values: Vec<String>,
+    found: ElementTexts,
 }
 
 impl TextFinder<'_> {
@@ -82,6 +104,11 @@ impl TextFinder<'_> {
         if self.is_at_path() {
             self.top().found = Some(Box::default());
         }
+    }
+
+    /// Some libraries read an attribute like a child element.
+    fn attribute(&mut self, name: &str) {
+        self.found.has_other_readings |= self.path.last().is_some_and(|step| is_same_but_for_case(name, step.name));
     }
 
     fn is_at_path(&self) -> bool {
@@ -116,7 +143,10 @@ impl TextFinder<'_> {
             None if frame.has_elements || all.trim().is_empty() => {}
             None => {
                 let around = self.stack.iter_mut().rev().find_map(|frame| frame.found.as_mut());
-                if let Some(around) = around.filter(|around| around.leaves.len() < MAX_VALUES) {
+                if let Some(around) = around
+                    && around.leaves.len() <= MAX_VALUES
+                    && !around.leaves.contains(&all)
+                {
                     around.leaves.push(all);
                 }
             }
@@ -135,8 +165,21 @@ impl TextFinder<'_> {
         let is_known = |text: &String| leaves.iter().any(|leaf| leaf.trim() == text.trim());
         readings.retain(|text| !is_known(text) && (leaves.is_empty() || !text.trim().is_empty()));
         readings.dedup_by(|one, other| one.trim() == other.trim());
-        let room = MAX_VALUES.saturating_sub(self.values.len());
-        self.values.extend(readings.into_iter().chain(leaves).take(room));
+        let texts = readings.into_iter().chain(leaves);
+        self.found.elements += 1;
+        let mut count = 0;
+        for text in texts {
+            count += 1;
+            if self.found.values.contains(&text) {
+                continue;
+            }
+            if self.found.values.len() == MAX_VALUES {
+                self.found.has_other_readings = true;
+                return;
+            }
+            self.found.values.push(text);
+        }
+        self.found.has_other_readings |= count > 1;
     }
 
     fn top(&mut self) -> &mut OpenElement {
@@ -149,7 +192,7 @@ fn beginning(text: &str) -> &str {
     &text[..end.unwrap_or_default()]
 }
 
-/// Far more values than a key takes; a request with fewer than this is refused already.
+/// Far more different values than a key takes: a request with fewer is refused already.
 pub(super) const MAX_VALUES: usize = 64;
 
 /// In bytes: longer than any name.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use quick_xml::Reader;
+use quick_xml::events::BytesStart;
 use quick_xml::events::Event;
 
 use crate::request::percent;
@@ -25,6 +26,8 @@ pub(crate) fn declared_encoding(text: &[u8]) -> Option<&str> {
 pub(super) enum XmlPiece<'t> {
     /// An element, by its local name.
     Open(&'t str),
+    /// An attribute of the element, by its local name.
+    Attribute(&'t str),
     Text(&'t str),
     /// A comment or a section between two texts.
     Break,
@@ -46,11 +49,13 @@ pub(super) fn walk(text: &str, found: &mut dyn FnMut(XmlPiece<'_>)) -> bool {
             Ok(Event::Start(start)) if open.len() < MAX_DEPTH => {
                 roots += usize::from(open.is_empty());
                 found(XmlPiece::Open(start.local_name().as_ref()));
+                attributes(&start, found);
                 open.push(start.name().as_ref().to_owned());
             }
             Ok(Event::Empty(start)) => {
                 roots += usize::from(open.is_empty());
                 found(XmlPiece::Open(start.local_name().as_ref()));
+                attributes(&start, found);
                 found(XmlPiece::Close);
             }
             Ok(Event::End(end)) => match open.pop() {
@@ -87,6 +92,12 @@ pub(super) fn walk(text: &str, found: &mut dyn FnMut(XmlPiece<'_>)) -> bool {
         found(XmlPiece::Close);
     }
     is_whole && roots == 1 && !odd
+}
+
+fn attributes(start: &BytesStart<'_>, found: &mut dyn FnMut(XmlPiece<'_>)) {
+    for attribute in start.attributes().with_checks(false).flatten() {
+        found(XmlPiece::Attribute(attribute.key.local_name().as_ref()));
+    }
 }
 
 /// The character of a reference: one of the five predefined names, or a number.

@@ -76,6 +76,7 @@ impl Told {
             frees_at: self.frees_at,
             cause: self.cause,
             limit: (!self.limits.is_empty()).then_some(LimitId(0)),
+            unread: None,
         };
         let standing = |remaining: &u64| Standing { remaining: *remaining, reset: Duration::from_secs(*remaining) };
         let met = (0..).zip(&self.limits).map(|(limit, left)| KeptLimit {

@@ -13,7 +13,7 @@ use crate::record::access_log::value::split_port;
 impl Sample {
     pub(super) fn expected_json(&self) -> String {
         let time = format!("\"time\":\"{}\"", self.at);
-        let left_out = ["query", "list", "outcome", "error"];
+        let left_out = ["query", "list", "unread", "outcome", "error"];
         let fields = self.fields(0).into_iter().filter_map(|(name, value)| match value {
             None if left_out.contains(&name) => None,
             _ if name == "duration_ms" => Some(format!("\"duration_ms\":{}", self.millis())),
@@ -75,6 +75,7 @@ impl Sample {
             optional("limit", limit),
             optional("list", list),
             key.map(|(selector, value)| labelled(selector, value)).collect(),
+            if self.is_unread { " unread=true".to_owned() } else { String::new() },
             optional("ban", ban),
             self.retry_after.map_or(String::new(), |seconds| format!(" retry_after={seconds}")),
             optional("outcome", &self.outcome.map(|outcome| outcome.as_str().to_owned())),
@@ -131,6 +132,7 @@ impl Sample {
                 self.key.as_ref().map(|(hash, _)| json!(format!("{hash:032x}"))),
             ),
             (["key_masked", "portcullis.key_masked", "portcullis.key_masked"], masked),
+            (["unread", "portcullis.unread", "portcullis.unread"], self.is_unread.then_some(json!(true))),
             (["ban", "portcullis.ban", "portcullis.ban"], ban),
             (
                 ["retry_after", "portcullis.retry_after", "portcullis.retry_after"],
@@ -181,6 +183,7 @@ impl Sample {
 /// A value as OTLP's JSON has it.
 fn otlp(value: &Value) -> Value {
     match value {
+        Value::Bool(flag) => json!({"boolValue": flag}),
         Value::Number(number) => json!({"intValue": number.to_string()}),
         Value::Array(values) => json!({"arrayValue": {"values": values.iter().map(otlp).collect::<Vec<_>>()}}),
         text => json!({"stringValue": text}),

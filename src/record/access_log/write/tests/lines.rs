@@ -211,6 +211,7 @@ fn denied() -> RequestRecord<'static> {
         list: None,
         ban: None,
         limits: &[],
+        unread: None,
         retry_after: Some(4),
         status: Some(StatusCode::TOO_MANY_REQUESTS),
         outcome: None,

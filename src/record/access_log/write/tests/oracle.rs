@@ -47,6 +47,7 @@ pub(super) struct Sample {
     pub(super) user_agent: Option<Vec<u8>>,
     pub(super) key: Option<(u128, Vec<(String, String)>)>,
     pub(super) shadow_limits: [bool; 2],
+    pub(super) is_unread: bool,
     pub(super) status: Option<u16>,
     pub(super) retry_after: Option<u64>,
     /// The duration in microseconds, and the bytes in and out.
@@ -74,22 +75,25 @@ fn samples() -> impl Strategy<Value = Sample> {
     let numbers = (option::of(100..1000_u16), option::of(number()), prop::array::uniform3(number()));
     // Up to the year 9999.
     let at = (0..253_402_300_800_000_000_u64).prop_map(Timestamp::from_micros);
-    (at, addresses, words, texts, key, any::<[bool; 2]>(), numbers).prop_map(
-        |(at, addresses, words, (texts, optional_texts, user_agent), key, shadow_limits, numbers)| Sample {
-            at,
-            addresses,
-            method: words.0,
-            version: words.1,
-            decision: words.2,
-            outcome: words.3,
-            texts,
-            optional_texts,
-            user_agent,
-            key,
-            shadow_limits,
-            status: numbers.0,
-            retry_after: numbers.1,
-            numbers: numbers.2,
+    (at, addresses, words, texts, key, any::<([bool; 2], bool)>(), numbers).prop_map(
+        |(at, addresses, words, (texts, optional_texts, user_agent), key, (shadow_limits, is_unread), numbers)| {
+            Sample {
+                at,
+                addresses,
+                method: words.0,
+                version: words.1,
+                decision: words.2,
+                outcome: words.3,
+                texts,
+                optional_texts,
+                user_agent,
+                key,
+                shadow_limits,
+                is_unread,
+                status: numbers.0,
+                retry_after: numbers.1,
+                numbers: numbers.2,
+            }
         },
     )
 }
@@ -135,6 +139,7 @@ impl Sample {
             list,
             ban,
             limits: &reports,
+            unread: self.is_unread.then_some("a reason"),
             retry_after: self.retry_after,
             status: self.status.map(|status| StatusCode::from_u16(status).unwrap()),
             outcome: self.outcome,
