@@ -72,7 +72,17 @@ pub fn enter<'p, 'h>(policy: &'p Policy, head: &'h RequestHead<'h>) -> RoutedReq
     let admission = admission(policy, head);
     let walk = walk(policy, head, BodyMethods::Known(&[]));
     let identity = Identity::default();
-    RoutedRequest { policy, head, admission, device_keys: None, sessions: None, identity, is_end_seen: true, nonce: 0, walk }
+    RoutedRequest {
+        policy,
+        head,
+        admission,
+        device_keys: None,
+        sessions: None,
+        identity,
+        is_end_seen: true,
+        nonce: 0,
+        walk,
+    }
 }
 
 impl<'h> RoutedRequest<'_, 'h> {

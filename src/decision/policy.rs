@@ -133,8 +133,8 @@ impl Policy {
     /// Whether a route needs what a token claims, beside its limits.
     pub(super) fn route_reads_claims(&self, route: &Route) -> bool {
         let lists = route.only.iter().flatten().filter_map(|&list| self.list(list).of.as_ref());
-        let known = route.known_clients.as_ref().into_iter().flat_map(|known| &known.of.parts);
-        let signed_in = route.sessions.as_ref().into_iter().flat_map(|rule| &rule.of.parts);
+        let known = route.known_clients.iter().flat_map(|known| &known.of.parts);
+        let signed_in = route.sessions.iter().flat_map(|sessions| &sessions.of.parts);
         lists.chain(known).chain(signed_in).any(part_reads_claims)
     }
 

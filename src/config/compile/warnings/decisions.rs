@@ -18,7 +18,8 @@ impl Compiler {
         if listeners.is_empty() || !listeners.iter().all(serves_decisions) {
             return;
         }
-        if let Some(count) = limit.count.get().filter(|count| matches!(count.value, Count::Failures | Count::Successes)) {
+        if let Some(count) = limit.count.get().filter(|count| matches!(count.value, Count::Failures | Count::Successes))
+        {
             self.mistakes.warn(
                 count.at,
                 "every listener serves decisions, and only Envoy's ext_proc shows answers: elsewhere each request counts as if it were never answered",
