@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
-use std::time::SystemTime;
-use std::time::UNIX_EPOCH;
 
+use portcullis::clock;
+use portcullis::clock::Timestamp;
 use serde_json::Value;
 use serde_json::json;
 
@@ -23,7 +23,7 @@ use crate::support::Stopwatch;
 use crate::support::eventually;
 
 fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs()
+    clock::wall().since(Timestamp::EPOCH).as_secs()
 }
 
 fn set(keys: &[Value]) -> String {
