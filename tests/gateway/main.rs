@@ -63,6 +63,7 @@ mod selectors;
 mod servers;
 mod service_manager;
 mod sessions;
+mod sessions_kept;
 mod shared_bans;
 mod signed_in;
 mod small_frames;
