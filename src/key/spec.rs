@@ -14,6 +14,7 @@ use super::selector::Selector;
 use super::selector::Spelling;
 use crate::request::CanonicalHost;
 use crate::request::CanonicalPath;
+use crate::request::header::compared_token;
 use crate::request::nul;
 use crate::request::text::before_at;
 use crate::request::text::local_part;
@@ -43,6 +44,10 @@ impl KeyPart {
             Selector::Host => smallvec![Cow::Owned(CanonicalHost::new(value).as_str().to_owned())],
             Selector::Path => smallvec![Cow::Owned(CanonicalPath::new(value).folded().to_owned())],
             Selector::Method => smallvec![Cow::Owned(value.to_ascii_uppercase())],
+            Selector::Bearer => {
+                let token = compared_token(value);
+                return self.readings(token, self.spelt(Cow::Borrowed(token)));
+            }
             Selector::ClientIp(_)
             | Selector::Header(_)
             | Selector::Cookie(_)
@@ -52,7 +57,6 @@ impl KeyPart {
             | Selector::Json(_)
             | Selector::Xml(_)
             | Selector::Param(_)
-            | Selector::Bearer
             | Selector::BasicUser
             | Selector::Route
             | Selector::Device

@@ -25,6 +25,11 @@ pub fn bearer_tokens(fields: &Fields) -> impl Iterator<Item = Cow<'_, str>> {
     credentials(fields, "bearer").map(|token| signed_text(token).unwrap_or(token)).flat_map(readings)
 }
 
+/// A token that an operator wrote, as [`bearer_tokens`] finds it in a request.
+pub fn compared_token(token: &str) -> &str {
+    signed_text(token.as_bytes()).and_then(|signed| str::from_utf8(signed).ok()).unwrap_or(token)
+}
+
 /// Whether [`bearer_tokens`] surely finds what every application reads.
 pub fn judge_bearer(fields: &Fields) -> Result<(), NotUnderstood> {
     credentials::judge_bearer(fields)
@@ -134,9 +139,11 @@ mod tests {
         let signed = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhbGljZSJ9";
         for signature in ["", "c2ln", "c2lo", "other spelling", "%63"] {
             check_bearer(&[&format!("Bearer {signed}.{signature}")], &[signed]);
+            assert_eq!(compared_token(&format!("{signed}.{signature}")), signed);
         }
         for token in ["a.b.c", "W10.e30.c2ln", "eyJh.b", "e30=.e30.x", "e30.e30", "e30.e30.x.y"] {
             check_bearer(&[&format!("Bearer {token}")], &[token]);
+            assert_eq!(compared_token(token), token);
         }
     }
 

@@ -31,6 +31,7 @@ pub(super) fn presence(text: &[u8], path: &str) -> Result<Presence, NotUnderstoo
             JsonPiece::Leaf(at, leaf) if is_same_but_for_case(at, path) => match (found, leaf) {
                 (Some(_), _) => Some(NotUnderstood::Repeated),
                 (None, JsonLeaf::Bracket) => Some(NotUnderstood::Value),
+                (None, JsonLeaf::Number(number)) if !is_exact(number) => Some(NotUnderstood::Value),
                 (None, leaf) => {
                     let is_text = matches!(leaf, JsonLeaf::Text(_) | JsonLeaf::Number(_)) && at == path;
                     found = Some(if is_text { Presence::Once } else { Presence::Otherwise });
@@ -42,6 +43,15 @@ pub(super) fn presence(text: &[u8], path: &str) -> Result<Presence, NotUnderstoo
     });
     doubt.map_or(Ok(found.unwrap_or(Presence::Absent)), Err)
 }
+
+/// Whether every application reads the same number, and writes it alike.
+fn is_exact(number: &str) -> bool {
+    let digits = number.strip_prefix('-').unwrap_or(number);
+    digits.len() <= MOST_DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit()) && number != "-0"
+}
+
+/// A number of so many digits is exact as a floating-point number, as which many applications read it.
+const MOST_DIGITS: usize = 15;
 
 /// Whether some application may read a name of an object as a step of the path.
 fn doubtful_name(outside: &str, name: &str, path: &str) -> Option<NotUnderstood> {
@@ -96,6 +106,9 @@ mod tests {
         check("user", r#"{"": {"user": "x"}, "user": "alice"}"#, Err(NotUnderstood::Repeated));
         check("user", r#"{"user": ["alice"]}"#, Err(NotUnderstood::Value));
         check("user", r#"{"user": {"$eq": "alice"}}"#, Err(NotUnderstood::Value));
+        for number in ["1e2", "7.0", "-0", "9007199254740993"] {
+            check("user", &format!("{{\"user\": {number}}}"), Err(NotUnderstood::Value));
+        }
         check("user", r#"[{"user": "alice"}]"#, Err(NotUnderstood::Value));
         check("a.user", r#"{"a": [{"user": "alice"}]}"#, Err(NotUnderstood::Value));
         check("user.id", r#"{"user.id": 7}"#, Err(NotUnderstood::Name));
