@@ -1,9 +1,13 @@
 //! The letters and digits of a text, in lower-case ASCII.
 
+use std::iter;
+
 use any_ascii::any_ascii_char;
+use smallvec::SmallVec;
 use unicode_normalization::char::canonical_combining_class;
 use unicode_normalization::char::decompose_compatible;
 
+use super::collated::collated;
 use crate::request::text::is_ignored;
 
 /// How letters are written that have no one spelling in ASCII.
@@ -15,6 +19,8 @@ pub(super) enum Style {
     Single,
     /// `ö` is `oe`: `DokuWiki`, and WordPress in German.
     German,
+    /// Letters as databases compare them that no transliteration knows.
+    Collated,
 }
 
 /// What stays of a text beside its letters and digits.
@@ -27,19 +33,17 @@ pub(super) enum Keep {
 
 impl Style {
     /// The styles that may differ for this text. The first is `Usual`.
-    pub(super) fn of(text: &str) -> &'static [Self] {
-        let (mut single, mut german) = (false, false);
+    pub(super) fn of(text: &str) -> SmallVec<[Self; 1]> {
+        let (mut single, mut german, mut strange) = (false, false, false);
         for char in text.chars().filter(|char| !char.is_ascii()) {
             single |= single_letter(char).is_some();
             german |= german_letters(char).is_some();
+            strange |= collated(char).is_some();
             decompose_compatible(char, |part| german |= part == DIAERESIS);
         }
-        match (single, german) {
-            (false, false) => &[Self::Usual],
-            (true, false) => &[Self::Usual, Self::Single],
-            (false, true) => &[Self::Usual, Self::German],
-            (true, true) => &[Self::Usual, Self::Single, Self::German],
-        }
+        let others = [(single, Self::Single), (german, Self::German), (strange, Self::Collated)];
+        let differing = others.into_iter().filter(|(differs, _)| *differs).map(|(_, style)| style);
+        iter::once(Self::Usual).chain(differing).collect()
     }
 }
 
@@ -53,6 +57,7 @@ pub(super) fn letters(text: &str, style: Style, keep: Keep) -> String {
             Style::Usual => None,
             Style::Single => single_letter(char),
             Style::German => german_letters(char),
+            Style::Collated => collated(char),
         };
         if let Some(special) = special {
             ascii.push_str(special);
@@ -149,6 +154,7 @@ mod tests {
         check("Ærø", &["aero", "aro"]);
         check("Öæ", &["oae", "oa", "oeae"]);
         check("ë", &["e", "e"]);
+        check("\u{363}lice", &["lice", "alice"]);
     }
 
     #[test]

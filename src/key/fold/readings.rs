@@ -88,8 +88,8 @@ fn each_reading(fold: Fold, text: &str, found: &mut SmallVec<[Cow<'_, str>; 1]>)
 
 fn each_style(fold: Fold, text: &str, found: &mut SmallVec<[Cow<'_, str>; 1]>) {
     for style in Style::of(text) {
-        let address = if fold == Fold::Email { mailbox(text.trim(), *style) } else { None };
-        let reading = address.unwrap_or_else(|| letters(text, *style, Keep::Nothing));
+        let address = if fold == Fold::Email { mailbox(text.trim(), style) } else { None };
+        let reading = address.unwrap_or_else(|| letters(text, style, Keep::Nothing));
         if !reading.is_empty() && !found.iter().any(|known| **known == *reading) {
             found.push(Cow::Owned(reading));
         }
@@ -144,6 +144,7 @@ mod tests {
         check(Fold::Letters, "Straße", &["strase", "strasse"]);
         check(Fold::Letters, "bob@example.com", &["bobexamplecom"]);
         check(Fold::Letters, "ᾳ", &["a", "ai"]);
+        check(Fold::Letters, "\u{363}lice", &["alice", "lice"]);
         check(Fold::Letters, "alice𝒳😀", &["alice", "alicex"]);
     }
 

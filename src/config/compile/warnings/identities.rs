@@ -52,9 +52,15 @@ impl Compiler {
     }
 }
 
-/// Whether a client may choose the value, whatever was proven.
+/// Whether a client may choose the value, whatever was proven. A user name is not invented: it is what is guessed at.
 fn may_be_invented(part: &KeyPart) -> bool {
-    part.selectors().any(|selector| is_invented(&selector.value))
+    if let Some(first) = &part.first {
+        return first.items.iter().any(may_be_invented);
+    }
+    let is_name = part.options.as_ref().is_some_and(|options| {
+        !(options.fold.is_absent() && options.pattern.is_absent() && options.normalise.is_absent())
+    });
+    !is_name && is_invented(&part.selector.value)
 }
 
 fn is_invented(selector: &str) -> bool {
