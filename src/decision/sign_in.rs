@@ -95,7 +95,7 @@ impl PendingSignIn {
 
 /// The account that every application reads in a request.
 fn account(rule: &SessionRule, source: &Source<'_>, hasher: &KeyHasher) -> Option<KeyHash> {
-    if !undisputed::is_undisputed(&rule.of, source) {
+    if !undisputed::names_one(&rule.of, source) {
         return None;
     }
     let found = extract::keys(&rule.of, source).ok()?;

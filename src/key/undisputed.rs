@@ -40,7 +40,7 @@ pub fn names_one(key: &KeySpec, source: &Source<'_>) -> bool {
     key.parts.iter().all(|part| {
         let mut is_whole = true;
         extract::each_as_sent(&part.selector, source, &mut |value| is_whole &= part.is_whole_name(&value));
-        is_whole && is_read_alike(part, source)
+        is_whole && is_read_alike(part, source) && extract::not_understood(part, source).is_none()
     })
 }
 
