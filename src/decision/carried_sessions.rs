@@ -13,10 +13,13 @@ use crate::key::KeyHash;
 use crate::key::KeyHasher;
 use crate::outcome::set_cookie::AnsweredCookie;
 use crate::outcome::set_cookie::answered;
+use crate::request::NotUnderstood;
 use crate::request::RequestHead;
 use crate::request::header::bearer_tokens;
+use crate::request::header::judge_bearer;
 use crate::request::query::cookie_values;
 use crate::request::query::cookie_values_like;
+use crate::request::query::judge_cookies;
 use crate::route::CookieNames;
 use crate::route::SessionCarrier;
 use crate::route::SessionRule;
@@ -25,12 +28,12 @@ use crate::route::SessionRule;
 #[derive(Clone, Debug, Default)]
 pub struct CarriedSessions {
     found: SmallVec<[CarriedSession; 2]>,
-    /// The marks of the accounts, each once. With the empty one where the request may carry a session that was not looked up.
+    /// The marks of the accounts, each once.
     users: SmallVec<[Box<str>; 1]>,
     /// The host that the request is for, where sessions are those of a host.
     host: Option<Box<str>>,
-    /// The request may carry a session that was not looked up.
-    is_unread: bool,
+    /// Why the request may carry a session that was not looked up.
+    unread: Option<NotUnderstood>,
 }
 
 /// A value that may be a session.
@@ -77,13 +80,13 @@ impl CarriedSessions {
         let mut carried = Self::default();
         let is_of_host = policy.session_carriers.iter().any(|carrier| carrier.is_of_host);
         carried.host = is_of_host.then(|| head.host.as_str().into());
-        let mut is_unread = false;
         let host = carried.host.as_deref();
         for (number, carrier) in (0..).zip(policy.session_carriers.iter()) {
+            let mut unread = not_understood(carrier, head.fields);
             let mut left = MAX_READINGS;
             each_value(carrier, head.fields, &mut |name, value| {
                 let Some(less) = left.checked_sub(1) else {
-                    is_unread = true;
+                    unread = Some(NotUnderstood::Cookies);
                     return;
                 };
                 left = less;
@@ -95,20 +98,22 @@ impl CarriedSessions {
                     carried.found.push(CarriedSession { session, carrier: number, name, account });
                 }
             });
+            carried.unread = carried.unread.or(unread);
         }
         for account in carried.accounts() {
             carried.users.push(mark(account));
         }
-        carried.is_unread = is_unread;
-        if is_unread {
-            carried.users.push("".into());
-        }
         carried
     }
 
-    /// The marks of the accounts, each once; the empty one where not all was looked up.
+    /// The marks of the accounts, each once.
     pub fn users(&self) -> &[Box<str>] {
         &self.users
+    }
+
+    /// Why the request may carry other sessions, too.
+    pub fn unread(&self) -> Option<NotUnderstood> {
+        self.unread
     }
 
     /// Whether the request carries a session of an account.
@@ -118,7 +123,7 @@ impl CarriedSessions {
 
     /// Whether the request carries a session of another account, or may carry one. `own`: the account that it certainly names.
     pub(super) fn has_foreign(&self, own: Option<KeyHash>) -> bool {
-        self.is_unread || self.found.iter().any(|carried| carried.account.is_some() && carried.account != own)
+        self.unread.is_some() || self.found.iter().any(|carried| carried.account.is_some() && carried.account != own)
     }
 
     pub(super) fn sessions(&self) -> impl Iterator<Item = KeyHash> {
@@ -287,6 +292,19 @@ fn each_value<'r>(carrier: &'r SessionCarrier, fields: &'r Fields, found: &mut d
         }
         None => bearer_tokens(fields).for_each(|token| found(b"", token)),
     }
+}
+
+/// Why an application may find another value of a carrier in a request than those found.
+fn not_understood(carrier: &SessionCarrier, fields: &Fields) -> Option<NotUnderstood> {
+    let judged = match &carrier.cookies {
+        Some(CookieNames::One(name)) => judge_cookies(fields, name),
+        Some(CookieNames::Like { text, names }) => judge_cookies(fields, text).and_then(|()| {
+            let mut sent = cookie_values_like(fields, |name| names.matches(name)).map(|(name, _)| name);
+            sent.try_for_each(|name| judge_cookies(fields, &String::from_utf8_lossy(name)))
+        }),
+        None => judge_bearer(fields),
+    };
+    judged.err()
 }
 
 /// Whether a request that sends back a cookie of this name has a value of this carrier.

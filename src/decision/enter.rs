@@ -96,7 +96,8 @@ impl<'h> RoutedRequest<'_, 'h> {
     #[must_use]
     pub fn with_sessions(self, sessions: Option<&'h CarriedSessions>) -> Self {
         let users = sessions.map_or(&[][..], CarriedSessions::users);
-        Self { sessions, identity: Identity { users, ..self.identity }, ..self }
+        let unread_users = sessions.and_then(CarriedSessions::unread);
+        Self { sessions, identity: Identity { users, unread_users, ..self.identity }, ..self }
     }
 
     /// Counts by the claims of the tokens that the request carries and that verify.

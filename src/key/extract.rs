@@ -232,6 +232,9 @@ pub fn not_understood(part: &KeyPart, source: &Source<'_>) -> Option<NotUndersto
     if let Selector::Jwt(path) = &part.selector {
         return source.identity.claims.may_hide(path).then_some(NotUnderstood::Credentials);
     }
+    if part.selector == Selector::User {
+        return source.identity.unread_users;
+    }
     let judged = understood::judge(&part.selector, head, fields).err();
     judged.or_else(|| has_long_value(part, source).then_some(NotUnderstood::LongValue))
 }
