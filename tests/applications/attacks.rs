@@ -155,16 +155,20 @@ fn distributed() -> Vec<Attempt> {
     addresses(300).map(|address| (address, OWNER.1.to_owned())).collect()
 }
 
-/// What stands for an attacker's patience: the limits of a minute and of failures in all do not count.
-const PATIENCE: [(&str, &str); 2] =
-    [("rate: 10/minute; 100/hour", "rate: 9999/hour"), ("rate: 10/minute; 50/hour", "rate: 9999/hour")];
+/// What stands for an attacker's patience: the limits of minutes, of networks and of failures in all do not count.
+const PATIENCE: [(&str, &str); 4] = [
+    ("rate: 5 per 10 minutes", "rate: 9999/hour"),
+    ("rate: 20/minute; 200/hour", "rate: 9999/hour"),
+    ("rate: 50 per 10 minutes", "rate: 9999/hour"),
+    ("rate: 10/minute; 50/hour", "rate: 9999/hour"),
+];
 
 #[test]
-fn of_a_list_of_three_hundred_stolen_passwords_ten_reach_the_application_in_a_minute() {
+fn of_a_list_of_three_hundred_stolen_passwords_five_reach_the_application_and_its_client_is_banned() {
     Attack::on_each_store(&stuffing(), &[], |attack| {
-        assert_eq!((attack.passed, attack.refused), (10, 290));
-        assert_eq!(attack.decided("login-address", "denied"), 290);
-        assert_eq!(attack.decisions("login-address", "denied"), 290);
+        assert_eq!((attack.passed, attack.refused), (5, 295));
+        assert_eq!(attack.refused_by("login-address"), 295);
+        attack.ends_with_bans(1);
         // One that would fit is refused like all others.
         assert_eq!(log_in(&attack.gateway, "127.0.9.9", "bob", PASSWORD), 429);
         assert_eq!(log_in(&attack.gateway, "127.0.9.10", "bob", PASSWORD), 302, "anybody else gets in");
@@ -182,13 +186,11 @@ fn whoever_has_the_patience_for_more_of_the_list_is_banned_after_twenty_names() 
 }
 
 #[test]
-fn one_password_at_two_hundred_names_is_tried_ten_times_a_minute_from_each_address() {
+fn one_password_at_two_hundred_names_is_tried_five_times_from_each_address() {
     Attack::on_each_store(&spraying(), &[], |attack| {
-        assert_eq!((attack.passed, attack.refused), (50, 150));
-        assert_eq!(attack.decided("login-address", "denied"), 150);
-        assert_eq!(attack.decisions("login-address", "denied"), 150);
-        // One more failure would be one of a crowd, but there was none.
-        assert_eq!(attack.decided("login-crowd", "delayed"), 0);
+        assert_eq!((attack.passed, attack.refused), (25, 175));
+        assert_eq!(attack.refused_by("login-address"), 175);
+        attack.ends_with_bans(5);
     });
 }
 
@@ -221,5 +223,26 @@ fn in_an_hour_a_name_is_guessed_at_from_twenty_addresses_at_most() {
         assert_eq!((attack.passed, attack.refused), (20, 280));
         assert_eq!(attack.decided("login-distributed", "denied"), 280);
         assert_eq!(attack.decisions("login-distributed", "denied"), 280);
+    });
+}
+
+/// Ten guesses of each of forty clients in as many networks.
+fn mob() -> Vec<Attempt> {
+    let guess = |number: usize| (format!("127.0.{}.9", 1 + number % 40), format!("name-{number}"));
+    (0..400).map(guess).collect()
+}
+
+#[test]
+fn forty_clients_that_guess_are_banned_one_by_one_and_nobody_else_is_kept_out() {
+    Attack::on_each_store(&mob(), &[], |attack| {
+        assert_eq!((attack.passed, attack.refused), (200, 200));
+        assert_eq!(attack.refused_by("login-address"), 200);
+        assert_eq!(attack.decided("login-siege", "challenged") + attack.decided("login-lockdown", "banned"), 0);
+        // Each that still fails is banned then.
+        for number in 0..40 {
+            assert_eq!(log_in(&attack.gateway, &format!("127.0.{}.9", 1 + number), "bob", PASSWORD), 429);
+        }
+        attack.ends_with_bans(40);
+        assert_eq!(log_in(&attack.gateway, "127.0.200.1", "bob", PASSWORD), 302, "anybody else gets in");
     });
 }

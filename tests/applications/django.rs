@@ -15,7 +15,7 @@ pub(crate) const PASSWORD: &str = "correct horse";
 pub(crate) struct Django(Served);
 
 impl Django {
-    /// A new project with the accounts `alice` and `bob`.
+    /// A new project with the accounts `alice`, `bob` and `mallory`.
     pub(crate) fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder for the project");
         let run = |arguments: &[&str]| {
@@ -31,10 +31,14 @@ impl Django {
         // One that takes no time: it is not Django that is to be slow.
         let settings = folder.path().join("shop/settings.py");
         let text = fs::read_to_string(&settings).expect("the settings of the project");
-        let hashers = "PASSWORD_HASHERS = ['django.contrib.auth.hashers.MD5PasswordHasher']\n";
-        fs::write(settings, text + hashers).expect("a file in the folder");
+        let settings_of_ours = "PASSWORD_HASHERS = ['django.contrib.auth.hashers.MD5PasswordHasher']\n\
+                                SESSION_SAVE_EVERY_REQUEST = True\n";
+        fs::write(settings, text + settings_of_ours).expect("a file in the folder");
+        let urls = folder.path().join("shop/urls.py");
+        let text = fs::read_to_string(&urls).expect("the addresses of the project");
+        fs::write(urls, text + include_str!("django_urls.py")).expect("a file in the folder");
         run(&["manage.py", "migrate", "--verbosity", "0"]);
-        for name in ["alice", "bob"] {
+        for name in ["alice", "bob", "mallory"] {
             run(&["manage.py", "createsuperuser", "--noinput", "--username", name, "--email", "a@example.com"]);
         }
         Self(Served::start(folder, "beside"))

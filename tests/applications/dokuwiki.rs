@@ -6,9 +6,11 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
+use crate::alphabet::guesses;
 use crate::attack::Asked;
 use crate::attack::Login;
 use crate::attack::a_thousand_words_find_nothing;
+use crate::attack::all_guesses_count;
 use crate::attack::buys_nothing;
 use crate::attack::form;
 use crate::attack::readings_are_throttled;
@@ -81,7 +83,8 @@ impl Login for DokuWiki {
     }
 
     fn judged(&self, name: &str) -> usize {
-        let told = fs::read_to_string(self.folder.path().join("told")).unwrap_or_default();
+        let told = fs::read(self.folder.path().join("told")).unwrap_or_default();
+        let told = String::from_utf8_lossy(&told);
         told.lines().filter(|line| line.strip_prefix("judged ") == Some(name)).count()
     }
 }
@@ -97,6 +100,26 @@ fn session(answer: &Response) -> Option<String> {
 fn a_thousand_words_do_not_find_a_password_of_dokuwiki() {
     let wiki = DokuWiki::start();
     a_thousand_words_find_nothing(&wiki, &wiki.guarded());
+}
+
+#[test]
+fn however_a_guess_is_written_down_dokuwiki_judges_no_more_than_the_limit_says() {
+    let wiki = DokuWiki::start();
+    let gateway = wiki.guarded();
+    let guesses = guesses("u", &[("p", "guess"), ("do", "login")], "alice", 600);
+    all_guesses_count(&wiki, &gateway, "alice", &guesses, |to, from, guess| {
+        Request::new(to, "POST", "/doku.php").from(from).body(&guess.content_type, &guess.body).send()
+    });
+    // Whoever does something else is not kept from it.
+    for client in 1..=3 {
+        let post = |fields: &[(&str, &str)]| {
+            gateway.post("/doku.php").from(&format!("127.200.0.{client}")).form(&form(fields)).status()
+        };
+        assert_eq!(post(&[("do", "search"), ("q", "x")]), 200);
+        assert_eq!(post(&[("do", "resendpwd"), ("login", "bob"), ("save", "1")]), 200);
+        assert_eq!(post(&[("do", "register"), ("login", "new"), ("fullname", "New"), ("save", "1")]), 200);
+    }
+    assert!(wiki.gets_in(&gateway, "127.200.0.9", "bob"), "another user");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! PHP servers from Debian packages, and the database of their applications.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,11 +15,14 @@ const WORKERS: &str = "4";
 /// PHP's own server, with this folder as its root.
 #[track_caller]
 pub(crate) fn built_in(root: &Path) -> Program {
-    Program::start(&[], |_, address| {
-        let mut command = Command::new("php");
-        command.args(["-S", &address.to_string(), "-t"]).arg(root).env("PHP_CLI_SERVER_WORKERS", WORKERS);
-        command
-    })
+    Program::start(&[], |_, address| serving(root, address))
+}
+
+/// The command of that server.
+pub(crate) fn serving(root: &Path, address: SocketAddr) -> Command {
+    let mut command = Command::new("php");
+    command.args(["-S", &address.to_string(), "-t"]).arg(root).env("PHP_CLI_SERVER_WORKERS", WORKERS);
+    command
 }
 
 /// A MariaDB of its own with an empty database of this name, in a folder; reached by the socket `database.sock` there.

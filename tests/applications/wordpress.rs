@@ -6,9 +6,11 @@ use std::net::SocketAddr;
 
 use self::site::PASSWORD;
 use self::site::WordPress;
+use crate::alphabet::guesses;
 use crate::attack::Asked;
 use crate::attack::Login;
 use crate::attack::a_thousand_words_find_nothing;
+use crate::attack::all_guesses_count;
 use crate::attack::buys_nothing;
 use crate::attack::form;
 use crate::attack::readings_are_throttled;
@@ -60,6 +62,34 @@ fn session(answer: &Response) -> Option<String> {
 fn a_thousand_words_do_not_find_a_password_of_wordpress() {
     let site = WordPress::start();
     a_thousand_words_find_nothing(&site, &guarded(&site));
+}
+
+#[test]
+fn however_a_guess_is_written_down_wordpress_judges_no_more_than_the_limit_says() {
+    let site = WordPress::start();
+    let gateway = guarded(&site);
+    let guesses = guesses("log", &[("pwd", "guess"), ("wp-submit", "Log In")], "alice", 600);
+    all_guesses_count(&site, &gateway, "alice", &guesses, |to, from, guess| {
+        Request::new(to, "POST", "/wp-login.php").from(from).body(&guess.content_type, &guess.body).send()
+    });
+    // Whoever does something else is not kept from it.
+    let ask = |from: &str, target: &str, fields: &[(&str, &str)]| {
+        let answer =
+            gateway.post(target).from(from).header("Referer", "http://app.example/").form(&form(fields)).send();
+        (answer.status, answer.header("location").unwrap_or_default().to_owned())
+    };
+    for client in 1..=3 {
+        let from = format!("127.200.0.{client}");
+        let (status, location) = ask(&from, "/wp-login.php?action=lostpassword", &[("user_login", "bob")]);
+        assert!(status == 302 && location.contains("checkemail=confirm"), "{status} {location}");
+        assert_eq!(ask(&from, "/wp-login.php?action=postpass", &[("post_password", "x")]).0, 302);
+        assert_eq!(ask(&from, "/wp-login.php?action=register", &[("user_login", "new")]).0, 302);
+    }
+    // WordPress itself refuses a second one soon after.
+    let comment = [("comment_post_ID", "1"), ("comment", "Hello"), ("author", "Guest"), ("email", "guest@example.com")];
+    let (status, location) = ask("127.200.0.1", "/wp-comments-post.php", &comment);
+    assert!(status == 302 && location.contains("unapproved"), "{status} {location}");
+    assert!(site.gets_in(&gateway, "127.200.0.9", "bob"), "another user");
 }
 
 /// What WordPress answers without a login: a redirect, cookies, or both.

@@ -61,6 +61,21 @@ fn traffic(file: &str) -> Traffic {
             seldom: &[("POST", "/xmlrpc.php"), ("POST", "/wp-comments-post.php")],
             ..form("/wp-login.php", username)
         },
+        "login-calibre-web.yaml" => form("/login", username),
+        "login-keycloak.yaml" => form("/realms/main/login-actions/authenticate", username),
+        "login-mediawiki.yaml" => Traffic {
+            seldom: &[("POST", "/index.php?title=Talk&action=submit")],
+            ..form("/index.php", |request, user, password| {
+                request.form(&format!("wpName={user}&wpPassword={password}"))
+            })
+        },
+        "login-phpmyadmin.yaml" => form("/phpmyadmin/index.php", |request, user, password| {
+            request.form(&format!("pma_username={user}&pma_password={password}"))
+        }),
+        "login-roundcube.yaml" => {
+            form("/", |request, user, password| request.form(&format!("_user={user}&_pass={password}")))
+        }
+        "second-factor.yaml" => form("/login", username),
         "login.yaml" => Traffic { seldom: &[("POST", "/password-reset"), ("GET", "/")], ..form("/login", username) },
         "cluster.yaml" | "compose.yaml" | "everything.yaml" | "login-express.yaml" | "login-page.yaml"
         | "portcullis.yaml" => form("/login", username),
@@ -84,6 +99,7 @@ const BOB: &str = "Basic Ym9iOndyb25n";
 fn application(file: &str) -> impl Fn(&Received) -> Answer + Send + Sync + 'static {
     let (is_page, is_json, is_basic) =
         (file == "login-page.yaml", file == "login-json.yaml", file == "login-basic.yaml");
+    let next = if file == "second-factor.yaml" { "/login/code" } else { "/account" };
     move |request| {
         let text = request.text();
         if is_basic && request.target.starts_with("/private") {
@@ -99,10 +115,21 @@ fn application(file: &str) -> impl Fn(&Received) -> Answer + Send + Sync + 'stat
         if is_json {
             return Answer::new(200, &[("Content-Type", "application/json")], r#"{"ok": true}"#);
         }
-        let cookies = ["session", "sessionid", "connect.sid", "wordpress_logged_in_7", "DW7"];
+        let cookies = [
+            "session",
+            "sessionid",
+            "connect.sid",
+            "wordpress_logged_in_7",
+            "DW7",
+            "wikiUserID",
+            "wiki_session",
+            "roundcube_sessauth",
+            "pmaAuth-1",
+            "KEYCLOAK_IDENTITY",
+        ];
         let cookies = cookies.map(|name| format!("{name}=1"));
         let mut headers: Vec<_> = cookies.iter().map(|cookie| ("Set-Cookie", &**cookie)).collect();
-        headers.push(("Location", "/account"));
+        headers.push(("Location", next));
         Answer::new(if is_page { 200 } else { 302 }, &headers, "")
     }
 }

@@ -53,7 +53,8 @@ impl WordPress {
 
     /// How many passwords it has judged for this name.
     pub(crate) fn judged(&self, name: &str) -> usize {
-        let told = fs::read_to_string(self.folder.path().join("told")).unwrap_or_default();
+        let told = fs::read(self.folder.path().join("told")).unwrap_or_default();
+        let told = String::from_utf8_lossy(&told);
         told.lines().filter(|line| line.strip_prefix("judged ") == Some(name)).count()
     }
 }

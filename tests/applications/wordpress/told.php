@@ -1,6 +1,8 @@
 <?php
-// What WordPress loads by itself: every password that it judges is told of, by the name it is judged for.
+// What WordPress loads by itself: every password that it judges is told of, by the account it is judged for.
 function told($name) {
+    $user = get_user_by('login', $name) ?: get_user_by('email', $name);
+    $name = $user ? $user->user_login : $name;
     file_put_contents(dirname(ABSPATH) . '/told', "judged $name\n", FILE_APPEND);
 }
 

@@ -11,7 +11,7 @@ use crate::key::SelectorSubject;
 
 impl Compiler {
     /// An attacker may have many addresses or many names to try, so a login needs a limit for each client and one for each
-    /// account.
+    /// account, or for all of them together.
     pub(super) fn warn_of_login(&mut self, route: &raw::route::Route, document: &Document) {
         let Some(at) = route.outcome.key() else { return };
         let own = route.limits.get().map(|limits| &limits.items[..]).unwrap_or_default();
@@ -21,9 +21,10 @@ impl Compiler {
         if !guards.iter().any(|limit| counts_failures(limit)) {
             return;
         }
+        let counts_everybody = guards.iter().any(|limit| counts_failures(limit) && selectors(limit).next().is_none());
         let distinguish = |subject| guards.iter().any(|limit| selectors(limit).any(|it| it.subject() == subject));
         match (distinguish(SelectorSubject::Client), distinguish(SelectorSubject::Account)) {
-            (true, false) => self.mistakes.warn(
+            (true, false) if !counts_everybody => self.mistakes.warn(
                 at,
                 "this login is limited only by client: guesses at one account from many addresses are never stopped",
                 "add a limit for each account: `{key: param.username, rate: 20/hour, count: failures, reset_on: success}`",

@@ -1,0 +1,139 @@
+//! Logins of a server of identities behind `config/login-keycloak.yaml`, and a second factor behind `config/second-factor.yaml`.
+
+use std::fs;
+use std::net::SocketAddr;
+
+use crate::alphabet::guesses;
+use crate::attack::Login;
+use crate::attack::all_guesses_count;
+use crate::attack::form;
+use crate::attack::success_stays_the_names_own;
+use crate::jar::Jar;
+use crate::served::Served;
+use crate::support::Gateway;
+use crate::support::Request;
+use crate::support::Response;
+use crate::support::recipe;
+
+const PASSWORD: &str = "correct horse";
+const CODE: &str = "123456";
+
+const TOKEN: &str = "/realms/main/protocol/openid-connect/token";
+const FORM: &str = "/realms/main/login-actions/authenticate";
+
+fn served() -> Served {
+    let folder = tempfile::tempdir().expect("a folder for the application");
+    fs::write(folder.path().join("identity.py"), include_str!("identity.py")).expect("a file in the folder");
+    Served::start(folder, "identity")
+}
+
+/// The server of identities, asked by one of its two ways.
+#[derive(Debug)]
+struct Identity {
+    application: Served,
+    target: &'static str,
+}
+
+impl Login for Identity {
+    fn address(&self) -> SocketAddr {
+        self.application.address()
+    }
+
+    fn form(&self) -> String {
+        format!("{}:username=^USER^&password=^PASS^:S=302", self.target)
+    }
+
+    fn password(&self) -> &'static str {
+        PASSWORD
+    }
+
+    fn log_in(&self, gateway: &Gateway, from: &str, name: &str, password: &str) -> Response {
+        let fields = form(&[("grant_type", "password"), ("username", name), ("password", password)]);
+        gateway.post(self.target).from(from).form(&fields).send()
+    }
+
+    fn is_success(&self, answer: &Response) -> bool {
+        answer.text().contains("access_token") || answer.status == 302
+    }
+
+    fn judged(&self, name: &str) -> usize {
+        let lines = self.application.logged("judged ");
+        lines.iter().filter(|line| line.ends_with(&format!(" {name}."))).count()
+    }
+}
+
+#[test]
+fn however_a_guess_is_written_down_an_identity_server_judges_no_more_than_the_limit_says() {
+    for target in [TOKEN, FORM] {
+        let identity = Identity { application: served(), target };
+        let gateway = recipe("login-keycloak.yaml", identity.address(), &[]);
+        let guesses = guesses("username", &[("password", "guess"), ("grant_type", "password")], "alice", 300);
+        all_guesses_count(&identity, &gateway, "alice", &guesses, |to, from, guess| {
+            Request::new(to, "POST", target).from(from).body(&guess.content_type, &guess.body).send()
+        });
+        assert!(identity.gets_in(&gateway, "127.200.0.9", "bob"), "another user");
+    }
+}
+
+#[test]
+fn a_session_of_ones_own_is_no_success_of_anybody_else_at_an_identity_server() {
+    let identity = Identity { application: served(), target: FORM };
+    let gateway = recipe("login-keycloak.yaml", identity.address(), &[]);
+    let mut own = Jar::default();
+    own.take(&identity.log_in(&gateway, "127.0.0.66", "mallory", PASSWORD));
+    let cookies = own.header();
+    success_stays_the_names_own(&identity, &gateway, "bob", |from| {
+        let fields = form(&[("username", "bob"), ("password", "guess")]);
+        gateway.post(FORM).from(from).header("Cookie", &cookies).form(&fields).send()
+    });
+}
+
+/// Refreshing names nobody, and takes nothing from anybody.
+#[test]
+fn tokens_are_refreshed_while_others_guess() {
+    let identity = Identity { application: served(), target: TOKEN };
+    let gateway = recipe("login-keycloak.yaml", identity.address(), &[]);
+    let tokens = identity.log_in(&gateway, "127.0.0.5", "alice", PASSWORD).json();
+    for client in 1..=12 {
+        identity.log_in(&gateway, &format!("127.0.1.{client}"), "alice", "guess");
+    }
+    let refresh = tokens["refresh_token"].as_str().expect("a token");
+    let fields = form(&[("grant_type", "refresh_token"), ("refresh_token", refresh)]);
+    let refreshed = || gateway.post(TOKEN).from("127.0.0.5").form(&fields).status();
+    assert!((0..30).all(|_| refreshed() == 200));
+}
+
+#[test]
+fn codes_are_judged_as_often_as_the_limit_says_however_often_the_login_is_begun_again() {
+    let application = served();
+    let gateway = recipe("second-factor.yaml", application.address(), &[]);
+    let sign_in = |from: &str, name: &str| {
+        let answer =
+            gateway.post("/login").from(from).form(&form(&[("username", name), ("password", PASSWORD)])).send();
+        assert_eq!(answer.status, 302);
+        let mut jar = Jar::default();
+        jar.take(&answer);
+        jar.header()
+    };
+    let code = |from: &str, cookies: &str, code: &str| {
+        gateway.post("/login/code").from(from).header("Cookie", cookies).form(&form(&[("code", code)])).status()
+    };
+    let spelled = ["alice", "Alice", " alice", "ALICE"];
+    let statuses: Vec<u16> = (0..60)
+        .map(|number| {
+            let from = format!("127.0.1.{}", number + 1);
+            let cookies = sign_in(&from, spelled[number % spelled.len()]);
+            code(&from, &cookies, &format!("{number:06}"))
+        })
+        .collect();
+    assert_eq!(application.logged("judged code alice.").len(), 5, "{statuses:?}");
+    let cookies = sign_in("127.0.0.5", "alice");
+    assert_eq!(code("127.0.0.5", &cookies, CODE), 429, "alice too, for a while: somebody knows the password");
+    let cookies = sign_in("127.0.0.6", "bob");
+    assert_eq!(code("127.0.0.6", &cookies, CODE), 302, "anybody else gets in");
+    // What somebody does who is signed in is counted by person, also behind one address.
+    let change = |cookies: &str| gateway.post("/account/password").from("127.0.0.9").header("Cookie", cookies).status();
+    assert_eq!((0..12).map(|_| change(&cookies)).filter(|status| *status == 200).count(), 10);
+    let carol = sign_in("127.0.0.7", "carol");
+    assert_eq!(change(&carol), 200);
+}
