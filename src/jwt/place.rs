@@ -10,6 +10,7 @@ use crate::head::Fields;
 use crate::head::KnownName;
 use crate::request::header::header_values;
 use crate::request::query::cookie_values;
+use crate::request::query::judge_cookies;
 
 /// Where the application looks for tokens.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -28,6 +29,8 @@ pub struct PresentedTokens<'h> {
     pub tokens: SmallVec<[Cow<'h, str>; 1]>,
     /// Whether something else stands there too: credentials of another scheme, or more than are looked at.
     pub has_others: bool,
+    /// Whether an application may find a token there that was not found.
+    pub may_hide: bool,
 }
 
 /// Tokens of one request that are looked at. No honest client sends several.
@@ -41,7 +44,10 @@ impl TokenPlace {
             Self::Bearer => {
                 header_values(fields, KnownName::AUTHORIZATION).for_each(|line| presented.add_credentials(line));
             }
-            Self::Cookie(name) => cookie_values(fields, name).for_each(|token| presented.add(token)),
+            Self::Cookie(name) => {
+                presented.may_hide = judge_cookies(fields, name).is_err();
+                cookie_values(fields, name).for_each(|token| presented.add(token));
+            }
             Self::Header(name) => header_values(fields, name).for_each(|token| presented.add(token)),
         }
         presented
@@ -129,6 +135,9 @@ mod tests {
         let cookie = TokenPlace::Cookie("id".into());
         check(&cookie, &[("cookie", "x=1; id=a.b.c; id=d"), ("cookie", "id=e")], &["a.b.c", "d", "e"], false);
         check(&cookie, &[("cookie", "id=a%2Eb")], &["a%2Eb", "a.b"], false);
+        let mut fields = Fields::default();
+        fields.append(KnownName::COOKIE, b"x=1, id = a.b.c");
+        assert!(cookie.presented(&fields).may_hide, "the line is not as clients write it");
         let header = TokenPlace::Header("x-token".parse().unwrap());
         check(&header, &[("x-token", " a.b.c "), ("authorization", "Bearer d")], &["a.b.c"], false);
     }

@@ -25,7 +25,7 @@ impl RequestClaims {
         presented: &PresentedTokens<'_>,
         mut verify: impl FnMut(&str) -> Result<Arc<Claims>, Unverified>,
     ) -> Self {
-        let mut claims = Self::default();
+        let mut claims = Self { may_hide: presented.may_hide, ..Self::default() };
         let mut has_unverified = presented.has_others;
         for token in &presented.tokens {
             match verify(token) {

@@ -114,6 +114,20 @@ fn the_first_that_is_there_is_the_person_or_else_the_client() {
 }
 
 #[test]
+fn what_is_not_understood_is_not_missing() {
+    let (origin, key) = (Origin::start(), SigningKey::ed25519());
+    let config = once(&origin, "{jwks_file: keys.json, from: cookie.id}", "jwt.sub, missing: skip");
+    let gateway = Gateway::with_files(config, &[("keys.json", &set(&[key.jwk(json!({}))]))]);
+    let ask = |cookie: &str| gateway.get("/").header("Cookie", cookie);
+    let alice = token(&key, "alice");
+    // Surely no token that verifies.
+    assert_statuses([ask("id=opaque"), ask("id=opaque"), gateway.get("/"), gateway.get("/")], [200; 4]);
+    let odd = [format!("id={alice}="), format!("id={alice}=="), format!("id={alice}.")];
+    assert_statuses(odd.each_ref().map(|cookie| ask(cookie)), [200, 429, 429]);
+    assert_statuses([ask(&format!("id={alice}")), ask(&format!("id={alice}"))], [200, 429]);
+}
+
+#[test]
 fn what_stands_beside_a_verified_token_counts_too() {
     let (origin, key) = (Origin::start(), SigningKey::ed25519());
     let config = once(&origin, "{jwks_file: keys.json}", "jwt.sub");
@@ -327,4 +341,16 @@ fn forward_auth_counts_by_claims_too() {
             .header("Authorization", &format!("Bearer {}", token(&key, subject)))
     };
     assert_statuses([ask("alice"), ask("alice"), ask("bob")], [200, 429, 200]);
+}
+
+#[test]
+fn a_header_carries_the_token_and_no_lookalike_of_it_reaches_the_application() {
+    let (origin, key) = (Origin::start(), SigningKey::ed25519());
+    let config = once(&origin, "{jwks_file: keys.json, from: header.x-access-token}", "jwt.sub");
+    let gateway = Gateway::with_files(config, &[("keys.json", &set(&[key.jwk(json!({}))]))]);
+    let ask = |name: &str, subject: &str| gateway.get("/").header(name, &token(&key, subject));
+    assert_statuses([ask("X-Access-Token", "alice"), ask("x-access-token", "alice")], [200, 429]);
+    assert_eq!(ask("X_Access_Token", "bob").status(), 200);
+    assert!(!origin.last().head.to_ascii_lowercase().contains("access_token"), "{}", origin.last().head);
+    assert_eq!(gateway.get("/").status(), 429, "it counted as without a token");
 }

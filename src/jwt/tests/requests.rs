@@ -12,7 +12,7 @@ use crate::jwt::Unverified;
 
 /// The claims of a request with these tokens: a name verifies and is the subject, but for those that fail.
 fn claims(tokens: &[&str], has_others: bool) -> RequestClaims {
-    let mut presented = PresentedTokens { tokens: smallvec![], has_others };
+    let mut presented = PresentedTokens { tokens: smallvec![], has_others, may_hide: false };
     presented.tokens.extend(tokens.iter().map(|token| (*token).into()));
     RequestClaims::of(&presented, |token| match token {
         "expired" => Err(Unverified::Expired),

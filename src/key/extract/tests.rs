@@ -210,7 +210,7 @@ fn a_user_is_each_account_whose_session_the_request_carries() {
 /// What a request claims with tokens that verify as these claims, and with others.
 fn claims(tokens: &[serde_json::Value], has_others: bool) -> RequestClaims {
     let tokens = tokens.iter().map(|claims| Cow::Owned(claims.to_string())).collect();
-    RequestClaims::of(&PresentedTokens { tokens, has_others }, |token| {
+    RequestClaims::of(&PresentedTokens { tokens, has_others, may_hide: false }, |token| {
         Ok(Claims::new(&serde_json::from_str(token).unwrap(), None).unwrap().into())
     })
 }
