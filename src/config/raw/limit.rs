@@ -252,7 +252,12 @@ impl RawValue for KeyPart {
         let selector = json!({ "type": "string", "examples": Selector::FORMS });
         let options = KeyOptions::schema(definitions);
         let one = json!({ "type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": options });
-        let first = json!({ "type": "array", "minItems": 1, "items": { "anyOf": [selector, one] } });
+        let first = json!({
+            "description": "One part of the key: the first of these selectors that is not missing. The kinds never share a budget.",
+            "type": "array",
+            "minItems": 1,
+            "items": { "anyOf": [selector, one] },
+        });
         let with_options = json!({
             "type": "object",
             "minProperties": 1,
