@@ -55,9 +55,9 @@ pub fn readings(encoded: &[u8]) -> Vec<Vec<u8>> {
     for choice in 0..8_u8 {
         let decoder =
             Decoder { is_url: choice & 1 == 0, stops_at_padding: choice & 2 != 0, stops_at_others: choice & 4 != 0 };
-        let decoded = decoder.decode(encoded);
-        if !readings.contains(&decoded) {
-            readings.push(decoded);
+        let content = decoder.decode(encoded);
+        if !readings.contains(&content) {
+            readings.push(content);
         }
     }
     readings

@@ -16,6 +16,7 @@ use crate::route::UpstreamId;
 
 /// The decision on a request.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all requests pass, and a box for each would cost memory")]
 pub enum Decision {
     Pass(Pass),
     /// On the heap, so that the value for most requests, which pass, stays small.

@@ -113,14 +113,12 @@ fn after(hir: &Hir, before: Places) -> Places {
         return before;
     }
     match hir.kind() {
-        HirKind::Empty => before,
-        HirKind::Literal(_) => before.consumed(),
         HirKind::Class(class) if class.is_empty() => Places::NONE,
-        HirKind::Class(_) => before.consumed(),
+        HirKind::Literal(_) | HirKind::Class(_) => before.consumed(),
         HirKind::Look(Look::Start) => before.only(Places::BEGINNING.and(Places::EMPTY_END)),
         HirKind::Look(Look::End) => before.ended(),
         // What the characters beside it are is not looked at.
-        HirKind::Look(_) => before,
+        HirKind::Empty | HirKind::Look(_) => before,
         HirKind::Capture(capture) => after(&capture.sub, before),
         HirKind::Concat(parts) => parts.iter().fold(before, |before, part| after(part, before)),
         HirKind::Alternation(parts) => parts.iter().fold(Places::NONE, |places, part| places.and(after(part, before))),

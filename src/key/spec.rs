@@ -88,7 +88,7 @@ impl KeyPart {
     }
 
     /// What a value is compared as: each name that an application may take it for. `usual` is its usual spelling.
-    pub(super) fn readings<'v>(&self, sent: &str, usual: Cow<'v, str>) -> Result<Readings<'v>, TooManyReadings> {
+    pub(super) fn readings<'v>(&self, sent: &str, usual: &Cow<'v, str>) -> Result<Readings<'v>, TooManyReadings> {
         let Spelling::Name(name) = &self.spelling else { return Ok(smallvec![usual]) };
         // What is missing is no name.
         if usual.is_empty() {
@@ -99,7 +99,7 @@ impl KeyPart {
         let mut readings = match name.fold {
             None if is_other => return Ok(smallvec![Cow::Borrowed(OTHER)]),
             None => return Ok(smallvec![usual]),
-            Some(fold) => name.folded(fold, sent, usual)?,
+            Some(fold) => name.folded(fold, sent, &usual)?,
         };
         if is_other {
             // An application may still take it for a name that matches.
@@ -149,7 +149,7 @@ impl NameSpelling {
                 *reading = Cow::Owned(before_at(reading).to_owned());
             }
         }
-        let is_itself = matches!(&readings[..], [only] if *only == usual || self.is_one_mailbox(only));
+        let is_itself = matches!(&readings[..], [only] if only == usual || self.is_one_mailbox(only));
         if self.tells_others && !is_itself {
             let others: Readings<'v> =
                 readings.iter().map(|reading| Cow::Owned(format!("{reading}{SPELT_OTHERWISE}"))).collect();

@@ -137,7 +137,9 @@ impl BodyFields {
 
     fn of_elements<'a>(&'a self, path: xml::ElementPath<'a>) -> impl Iterator<Item = Cow<'a, str>> {
         let texts = self.texts.iter().filter(|text| text.kinds.xml);
-        texts.flat_map(move |text| xml::values(&text.bytes, &path)).map(Cow::Owned).flat_map(nul::readings)
+        let found = texts.map(move |text| xml::texts(&text.bytes, &path));
+        // What stands there more than once comes twice.
+        found.flat_map(|found| found.values.into_iter().chain(found.repeated)).map(Cow::Owned).flat_map(nul::readings)
     }
 
     /// Whether the body is an XML-RPC `system.multicall`: the application runs each call in it.

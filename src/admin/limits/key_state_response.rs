@@ -76,13 +76,13 @@ impl KeyStateResponse {
         Ok(Json(Self {
             rates: rates.collect(),
             allowed: ban.is_none() && verdicts.iter().all(Verdict::passes),
-            retry_after: match &ban {
-                Some(ban) => ban.left,
-                None => {
+            retry_after: ban.as_ref().map_or_else(
+                || {
                     let longest = verdicts.iter().filter_map(|verdict| verdict.retry_after).max();
                     longest.map_or(0, |wait| whole_seconds(wait).max(1))
-                }
-            },
+                },
+                |ban| ban.left,
+            ),
             ban,
             shadow: query.shadow,
             limit: query.limit.to_string(),

@@ -51,12 +51,12 @@ impl Limits {
     pub(super) fn mark_names(&mut self, routes: &[Route]) {
         let known = routes.iter().filter_map(|route| Some(&route.known_clients.as_ref()?.of));
         let signed_in = routes.iter().filter_map(|route| Some(&route.sessions.as_ref()?.of));
-        let named: HashSet<&Selector> =
+        let named: Vec<&Selector> =
             known.chain(signed_in).flat_map(|of| &of.parts).map(|part| &part.selector).collect();
         for limit in &mut self.definitions {
             let has_outcome = limit.count.outcome().is_some() || limit.reset_on.is_some();
             let is_name = |part: &KeyPart| {
-                part.selector.subject() == SelectorSubject::Account && (has_outcome || named.contains(&part.selector))
+                part.selector.subject() == SelectorSubject::Account && (has_outcome || named.contains(&&part.selector))
             };
             let places = limit.key.parts.iter().enumerate().filter(|(_, part)| is_name(part));
             limit.key.names = places.map(|(place, _)| place).collect();

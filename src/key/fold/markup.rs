@@ -34,12 +34,11 @@ fn between(text: &str, length: impl Fn(&str) -> Option<usize>) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
-        match length(rest) {
-            Some(length) => rest = &rest[length..],
-            None => {
-                kept.push(first);
-                rest = &rest[first.len_utf8()..];
-            }
+        if let Some(length) = length(rest) {
+            rest = &rest[length..];
+        } else {
+            kept.push(first);
+            rest = &rest[first.len_utf8()..];
         }
     }
     kept
@@ -119,15 +118,12 @@ fn with_octets(text: &str) -> String {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {
-        match octet(rest) {
-            Some(octet) => {
-                decoded.push(octet);
-                rest = &rest[3..];
-            }
-            None => {
-                decoded.push(*first);
-                rest = after;
-            }
+        if let Some(octet) = octet(rest) {
+            decoded.push(octet);
+            rest = &rest[3..];
+        } else {
+            decoded.push(*first);
+            rest = after;
         }
     }
     decoded.utf8_chunks().map(|chunk| chunk.valid()).collect()

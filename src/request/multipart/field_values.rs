@@ -45,7 +45,9 @@ impl<'t> PartReading<'t> {
             found(percent::text(Cow::Borrowed(value)));
         }
         if self.encodings().any(|named| named.eq_ignore_ascii_case(b"base64")) {
-            base64::readings(value).into_iter().for_each(|decoded| found(percent::text(Cow::Owned(decoded))));
+            for decoded in base64::readings(value) {
+                found(percent::text(Cow::Owned(decoded)));
+            }
         }
         if self.encodings().any(|named| named.eq_ignore_ascii_case(b"quoted-printable")) {
             found(percent::text(Cow::Owned(quoted_printable(value))));

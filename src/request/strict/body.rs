@@ -77,7 +77,7 @@ impl StrictBody {
                 let pairs = StrictPairs::read(text, PairsIn::Form, charset)?;
                 Ok(body(StrictFormat::Form(pairs), kind == DeclaredKind::Form))
             }
-            _ if matches!(kind, DeclaredKind::None | DeclaredKind::Form) && text.iter().all(is_of_words) => {
+            _ if matches!(kind, DeclaredKind::None | DeclaredKind::Form) && text.iter().copied().all(is_of_words) => {
                 Ok(body(StrictFormat::NoFields, true))
             }
             _ => Err(NotUnderstood::Format),
@@ -153,8 +153,8 @@ fn may_hold_pairs(text: &[u8]) -> bool {
 }
 
 /// What words are made of, and no format.
-fn is_of_words(byte: &u8) -> bool {
-    byte.is_ascii_alphanumeric() || b" \t\r\n.,!?'()_-".contains(byte)
+fn is_of_words(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b" \t\r\n.,!?'()_-".contains(&byte)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::request::text::MAX_LENGTH;
 
 /// Whether every application finds the bearer token that the gateway finds, or none.
 pub(crate) fn judge_bearer(fields: &Fields) -> Result<(), NotUnderstood> {
-    judge(fields, "bearer", |token| !token.is_empty() && token.iter().all(is_of_a_token))
+    judge(fields, "bearer", |token| !token.is_empty() && token.iter().copied().all(is_of_a_token))
 }
 
 /// The same for the user name of the scheme Basic.
@@ -35,8 +35,8 @@ fn judge(fields: &Fields, scheme: &str, is_strict: impl Fn(&[u8]) -> bool) -> Re
     if lines.next().is_none() && is_scheme && is_one { Ok(()) } else { Err(NotUnderstood::Credentials) }
 }
 
-fn is_of_a_token(byte: &u8) -> bool {
-    byte.is_ascii_graphic() && !b"\",;\\".contains(byte)
+fn is_of_a_token(byte: u8) -> bool {
+    byte.is_ascii_graphic() && !b"\",;\\".contains(&byte)
 }
 
 #[cfg(test)]

@@ -59,7 +59,8 @@ fn doubtful_name(outside: &str, name: &str, path: &str) -> Option<NotUnderstood>
     let step = below.split('.').next().unwrap_or_default();
     let is_other = |asked| matches!(compare(name, asked), NameMatch::Other);
     let is_step = matches!(compare(name, step), NameMatch::Exact | NameMatch::OtherCase) && !name.contains('.');
-    (!is_step && !(is_other(step) && is_other(below))).then_some(NotUnderstood::Name)
+    let is_none = is_other(step) && is_other(below);
+    if is_step || is_none { None } else { Some(NotUnderstood::Name) }
 }
 
 /// What of the path stands below the object or the list at `outside`.

@@ -19,6 +19,8 @@ pub(crate) struct ElementTexts {
     /// Every different text that some application may read for them, in order. An element with child elements yields the
     /// text of each child and all texts together.
     pub(crate) values: Vec<String>,
+    /// A text that stands there more than once.
+    pub(crate) repeated: Option<String>,
     /// Whether some application may read another text: an element has several readings, an attribute has the name, or
     /// there are too many texts.
     pub(crate) has_other_readings: bool,
@@ -143,10 +145,10 @@ impl TextFinder<'_> {
             None if frame.has_elements || all.trim().is_empty() => {}
             None => {
                 let around = self.stack.iter_mut().rev().find_map(|frame| frame.found.as_mut());
-                if let Some(around) = around
-                    && around.leaves.len() <= MAX_VALUES
-                    && !around.leaves.contains(&all)
-                {
+                let Some(around) = around else { return };
+                if around.leaves.contains(&all) {
+                    self.found.repeated = Some(all);
+                } else if around.leaves.len() <= MAX_VALUES {
                     around.leaves.push(all);
                 }
             }
@@ -171,6 +173,7 @@ impl TextFinder<'_> {
         for text in texts {
             count += 1;
             if self.found.values.contains(&text) {
+                self.found.repeated = Some(text);
                 continue;
             }
             if self.found.values.len() == MAX_VALUES {

@@ -3,6 +3,7 @@
 use crate::config::compile::compiler::Compiler;
 use crate::config::raw::Document;
 use crate::config::raw::limit::Count;
+use crate::config::raw::limit::KeyPart;
 use crate::config::raw::limit::Limit;
 use crate::config::raw::server::Listen;
 use crate::key::Selector;
@@ -27,7 +28,7 @@ impl Compiler {
             );
         }
         let parts = limit.key.get().map(|key| &key.items[..]).unwrap_or_default();
-        let mut selectors = parts.iter().chain(limit.distinct.get()).flat_map(|part| part.selectors());
+        let mut selectors = parts.iter().chain(limit.distinct.get()).flat_map(KeyPart::selectors);
         let in_body = selectors.find(|text| text.value.parse().is_ok_and(|selector: Selector| selector.needs_body()));
         if let Some(selector) = in_body {
             let message = format!(

@@ -8,12 +8,13 @@ use crate::config::raw::limit::ResetOutcome;
 use crate::config::source::SourceRange;
 use crate::key::KeySpec;
 use crate::key::Selector;
+use crate::route::HostPattern;
 use crate::route::Route;
 
 impl Compiler {
     /// One name may be that of two people on two hosts. `what` is the key that `at` and `of` belong to.
     pub(super) fn warn_of_hosts(&mut self, at: SourceRange, what: &str, of: &KeySpec, route: &Route) {
-        let is_one_host = route.condition.host.as_ref().is_some_and(|host| host.is_exact());
+        let is_one_host = route.condition.host.as_ref().is_some_and(HostPattern::is_exact);
         let names_host = of.parts.iter().flat_map(|part| part.selector.choices()).any(|it| *it == Selector::Host);
         if !is_one_host && !names_host {
             self.mistakes.warn(
