@@ -17,8 +17,10 @@ pub(super) enum Style {
     Usual,
     /// `ß` is `s` and `æ` is `a`: collations that compare one letter with one letter.
     Single,
-    /// `ö` is `oe`: `DokuWiki`, and WordPress in German.
+    /// `ö` is `oe`: `DokuWiki`.
     German,
+    /// `ö` is `oe` and `ø` too: WordPress in German and Danish, whose database then compares what is left.
+    Translated,
     /// Letters as databases compare them that no transliteration knows.
     Collated,
 }
@@ -34,14 +36,18 @@ pub(super) enum Keep {
 impl Style {
     /// The styles that may differ for this text. The first is `Usual`.
     pub(super) fn of(text: &str) -> SmallVec<[Self; 1]> {
-        let (mut single, mut german, mut strange) = (false, false, false);
+        let (mut single, mut german, mut translated, mut strange) = (false, false, false, false);
         for char in text.chars().filter(|char| !char.is_ascii()) {
             single |= single_letter(char).is_some();
             german |= german_letters(char).is_some();
+            translated |= translated_letters(char).is_some();
             strange |= collated(char).is_some();
             decompose_compatible(char, |part| german |= part == DIAERESIS);
         }
-        let others = [(single, Self::Single), (german, Self::German), (strange, Self::Collated)];
+        // Where letters are only written as in German, both are alike.
+        translated |= german && (single || strange);
+        let others =
+            [(single, Self::Single), (german, Self::German), (translated, Self::Translated), (strange, Self::Collated)];
         let differing = others.into_iter().filter(|(differs, _)| *differs).map(|(_, style)| style);
         iter::once(Self::Usual).chain(differing).collect()
     }
@@ -52,11 +58,13 @@ pub(super) fn letters(text: &str, style: Style, keep: Keep) -> String {
     let mut ascii = String::with_capacity(text.len());
     // The letter to which marks that follow belong.
     let mut marked = None;
+    let writes_diaeresis = matches!(style, Style::German | Style::Translated);
     for char in text.chars() {
         let special = match style {
             Style::Usual => None,
-            Style::Single => single_letter(char),
+            Style::Single => single_letter(char).or_else(|| collated(char)),
             Style::German => german_letters(char),
+            Style::Translated => translated_letters(char).or_else(|| collated(char)),
             Style::Collated => collated(char),
         };
         if let Some(special) = special {
@@ -66,7 +74,7 @@ pub(super) fn letters(text: &str, style: Style, keep: Keep) -> String {
         }
         decompose_compatible(char, |part| {
             if canonical_combining_class(part) != 0 {
-                if style == Style::German && part == DIAERESIS && matches!(marked, Some('a' | 'o' | 'u')) {
+                if writes_diaeresis && part == DIAERESIS && matches!(marked, Some('a' | 'o' | 'u')) {
                     ascii.push('e');
                 }
                 marked = None;
@@ -96,22 +104,40 @@ fn push_letter(ascii: &mut String, char: char, keep: Keep) {
     ascii.extend(written.chars().filter(char::is_ascii_alphanumeric).map(|char| char.to_ascii_lowercase()));
 }
 
-/// The one letter that stands for a ligature.
+/// The one letter that stands for a ligature, and for what WordPress writes as one.
 fn single_letter(char: char) -> Option<&'static str> {
     Some(match char {
         'ß' | 'ẞ' => "s",
         'æ' | 'Æ' => "a",
         'œ' | 'Œ' => "o",
         'þ' | 'Þ' => "t",
+        'ŋ' | 'Ŋ' => "n",
+        'ĸ' => "k",
+        '€' => "e",
         _ => return None,
     })
 }
 
-/// The letters that stand for one in German and its neighbours, other than those with a diaeresis.
+/// The letters that stand for one in German and its neighbours, other than those with a diaeresis. `DokuWiki` takes some
+/// letters and digits for punctuation, of which a name may have any number at its ends.
 fn german_letters(char: char) -> Option<&'static str> {
     Some(match char {
         'ð' | 'Ð' => "dh",
         'µ' => "u",
+        'ª' | '²' | '³' | '¹' | 'º' | '¼'..='¾' | '№' | '™' | '⑩' | '❿' | '➉' | '➓' | '슠' => "",
+        '\u{1d6fc}'..='\u{1d714}' | '\u{1d716}'..='\u{1d71b}' => "",
+        _ => return None,
+    })
+}
+
+/// The letters that WordPress writes otherwise in some languages.
+fn translated_letters(char: char) -> Option<&'static str> {
+    Some(match char {
+        'å' | 'Å' | '\u{212b}' => "aa",
+        'ø' | 'Ø' => "oe",
+        'ŋ' | 'Ŋ' => "n",
+        'ĸ' => "k",
+        '€' => "e",
         _ => return None,
     })
 }
@@ -137,7 +163,7 @@ mod tests {
         check("a.li-ce_ !\t", &["alice"]);
         check("ＡＬＩＣＥ１", &["alice1"]);
         check("𝒶𝓁𝒾𝒸𝑒", &["alice"]);
-        check("łøđħ", &["lodh"]);
+        check("łđħ", &["ldh"]);
         check("٣३", &["33"]);
         check("Иван", &["ivan"]);
         check("e\u{301}\u{327}\u{200b}x", &["ex"]);
@@ -151,9 +177,11 @@ mod tests {
         check("Straße", &["strasse", "strase"]);
         check("Jörg", &["jorg", "joerg"]);
         check("Jo\u{308}rg", &["jorg", "joerg"]);
-        check("Ærø", &["aero", "aro"]);
-        check("Öæ", &["oae", "oa", "oeae"]);
+        check("Ærø", &["aero", "aro", "aeroe"]);
+        check("Öæ", &["oae", "oa", "oeae", "oeae"]);
         check("ë", &["e", "e"]);
+        check("²alice²", &["2alice2", "alice"]);
+        check("søreŋ", &["soreng", "soren", "soeren"]);
         check("\u{363}lice", &["lice", "alice"]);
     }
 

@@ -1,6 +1,10 @@
 //! What an application may drop from a name, or decode in it, before it looks for the account.
 
+use std::iter;
+
 use quick_xml::escape::resolve_html5_entity;
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
 
 /// The texts that one step makes of a text, where it changes anything.
 pub(super) fn steps(text: &str, found: &mut dyn FnMut(String)) {
@@ -12,8 +16,17 @@ pub(super) fn steps(text: &str, found: &mut dyn FnMut(String)) {
     if text.contains('%') {
         found(between(text, |rest| octet(rest.as_bytes()).map(|_| 3)));
         found(with_octets(text));
+        if !text.is_ascii() {
+            // WordPress takes accents away first, and then octets.
+            found(without_accents(text, false));
+            found(without_accents(text, true));
+        }
     }
     if text.contains('&') {
+        if text.contains(['\n', '\r']) {
+            // WordPress makes blanks of them, and then drops again.
+            found(text.replace(['\n', '\r'], " "));
+        }
         found(between(text, anything_to_semicolon));
         found(between(text, |rest| reference(rest).map(|(length, _)| length)));
         found(with_references(text));
@@ -129,6 +142,30 @@ fn with_octets(text: &str) -> String {
     decoded.utf8_chunks().map(|chunk| chunk.valid()).collect()
 }
 
+/// The text with hexadecimal digits in place of letters that are one with an accent, as WordPress writes them: in German and
+/// Danish some are two.
+fn without_accents(text: &str, writes_two: bool) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '£' => {}
+            'ä' | 'Ä' if writes_two => plain.push_str("ae"),
+            'å' | 'Å' if writes_two => plain.push_str("aa"),
+            'æ' | 'Æ' => plain.push_str("ae"),
+            'ɑ' => plain.push('a'),
+            'đ' | 'Đ' => plain.push('d'),
+            '€' => plain.push('e'),
+            _ => {
+                let mut parts = iter::once(char).nfkd();
+                let first = parts.next().unwrap_or(char);
+                let is_digit = first.is_ascii_hexdigit() && parts.all(is_combining_mark);
+                plain.push(if is_digit { first } else { char });
+            }
+        }
+    }
+    plain
+}
+
 /// Where `strip_tags` of PHP stands in a text.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Place {
@@ -223,6 +260,7 @@ mod tests {
         check("%61lice", &["lice", "alice"]);
         check("al%c3%ad%ffce", &["alce", "al\u{ed}ce"]);
         check("100%", &[]);
+        check("ali%0Ćce", &["ali%0Cce"]);
     }
 
     #[test]
