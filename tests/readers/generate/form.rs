@@ -38,6 +38,8 @@ pub(super) fn query(rng: &mut Rng) -> Case {
             .flat_map(|byte| if byte.is_ascii_graphic() { vec![byte] } else { format!("%{byte:02x}").into_bytes() })
             .collect();
     }
+    // A fragment goes no further than the gateway.
+    text.retain(|byte| *byte != b'#');
     let begins = pick(rng, &["?", "?", "?", "?", "??", "?&", "?;", "/?", "/x?", "%3f", ";"]);
     let query = [begins.as_bytes(), &text].concat();
     let mut lines = Vec::new();

@@ -16,9 +16,11 @@ function names($reader, $source, $read) {
 }
 names('php', 'query', $_GET);
 names('php', 'form', $_POST);
-$parsed = [];
-parse_str(file_get_contents('php://input'), $parsed);
-names('php parse_str', 'form', $parsed);
+// As applications read a PUT. Nobody takes what is declared as JSON for a form.
+if (!preg_match('/json/i', $_SERVER['CONTENT_TYPE'] ?? '')) {
+    parse_str(file_get_contents('php://input'), $parsed);
+    names('php parse_str', 'form', $parsed);
+}
 $json = json_decode(file_get_contents('php://input'), true);
 names('php json_decode', 'json', $json);
 leaves('php', 'cookie', 'sid', $_COOKIE['sid'] ?? null);
