@@ -33,6 +33,7 @@ use crate::request::nul;
 use crate::request::query::cookie_values;
 use crate::request::query::query_values;
 use crate::request::text;
+use crate::request::text::is_blank;
 
 /// What selectors read from.
 #[derive(Clone, Copy, Debug)]
@@ -274,7 +275,12 @@ pub(super) fn each_as_sent<'a>(selector: &'a Selector, source: &Source<'a>, foun
         Selector::ClientIp(prefix) => found(Cow::Owned(prefix.unwrap_or_default().cut(head.client).to_string())),
         Selector::Header(name) => header_values(head.fields, name).for_each(found),
         Selector::Cookie(name) => cookie_values(head.fields, name).for_each(found),
-        Selector::Query(name) => query_values(head.query, name).for_each(found),
+        Selector::Query(name) => query_values(head.query, name).for_each(|value| {
+            // Some applications trim it.
+            let trimmed = value.trim_matches(is_blank);
+            let trimmed = (trimmed.len() < value.len()).then(|| Cow::Owned(trimmed.to_owned()));
+            [Some(value), trimmed].into_iter().flatten().for_each(&mut *found);
+        }),
         Selector::Capture(name) => {
             let named = captures.iter().filter(|(captured, _)| *captured == &**name);
             named.flat_map(|(_, value)| nul::readings(Cow::Borrowed(value))).for_each(found);

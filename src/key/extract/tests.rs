@@ -109,6 +109,7 @@ fn names_are_counted_in_one_spelling_unless_they_are_raw() {
     check("raw param.user", FORM, "user=+Alice", &[" Alice"]);
     check("basic.user", "GET /\nAuthorization: Basic IEFsaWNlOng=", "", &["alice"]);
     check("query.user", "GET /?user=Alice", "", &["Alice"]);
+    check("query.user", "GET /?user=+Alice%0a", "", &[" Alice\n", "Alice"]);
 }
 
 #[test]

@@ -65,8 +65,12 @@ impl<'t> StrictContentType<'t> {
         let is_type = name.split_once('/').is_some_and(|(one, other)| is_token(one) && is_token(other));
         let mut seen: SmallVec<[&str; MOST_PARAMETERS]> = SmallVec::new();
         let (mut character_set, mut boundary, mut has_other) = (Charset::Utf8, None, false);
-        for parameter in rest {
-            let (name, value) = parameter.trim_matches(' ').split_once('=').ok_or(odd)?;
+        for parameter in rest.map(|parameter| parameter.trim_matches(' ')) {
+            // As tutorials have it, instead of `charset=utf-8`. Nobody reads it.
+            if parameter.eq_ignore_ascii_case("utf-8") {
+                continue;
+            }
+            let (name, value) = parameter.split_once('=').ok_or(odd)?;
             let value = match value.strip_prefix('"') {
                 Some(quoted) => quoted.strip_suffix('"').filter(|text| text.bytes().all(is_quotable)).ok_or(odd)?,
                 None => Some(value).filter(|text| is_token(text)).ok_or(odd)?,
@@ -156,6 +160,7 @@ mod tests {
         check("multipart/form-data; charset=utf-8; boundary=b", DeclaredKind::Multipart("b"));
         check("application/json", DeclaredKind::Json);
         check("application/json;charset=\"utf-8\"", DeclaredKind::Json);
+        check("application/json; utf-8", DeclaredKind::Json);
         check("application/vnd.api+json", DeclaredKind::Json);
         check("application/json; odata=verbose", DeclaredKind::Json);
         check("text/xml; charset=iso-8859-1", DeclaredKind::Xml);

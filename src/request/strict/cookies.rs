@@ -35,7 +35,9 @@ pub(crate) fn judge(fields: &Fields, asked: &str) -> Result<(), NotUnderstood> {
 fn judge_pair(pair: &[u8], is_plain: bool, asked: &str) -> Result<(), NotUnderstood> {
     let equals = memchr::memchr(b'=', pair).ok_or(NotUnderstood::Cookies)?;
     let (name, value) = (&pair[..equals], &pair[equals + 1..]);
-    if !is_name(name) || value.trim_ascii() != value || !is_plain && !has_one_end(value) {
+    // Some applications separate cookies by blanks.
+    let holds_another = || memchr::memchr(b' ', value).is_some_and(|blank| value[blank..].contains(&b'='));
+    if !is_name(name) || value.trim_ascii() != value || holds_another() || !is_plain && !has_one_end(value) {
         return Err(NotUnderstood::Cookies);
     }
     if name == asked.as_bytes() {
@@ -117,6 +119,8 @@ mod tests {
             "a=\"x\\\"; sid=decoy; b=\"",
             "a=b, sid=S1",
             "a=b,sid=S1",
+            "a=b sid=S1",
+            "a=b sid=decoy; sid=S1",
             "$Version=1; sid=S1",
             "sid=a b",
             "sid=a,b",

@@ -162,7 +162,8 @@ fn form_data(text: &str) -> Option<(&str, bool)> {
             .iter()
             .any(|escape| name[at..].get(..3).is_some_and(|found| found.eq_ignore_ascii_case(escape)))
     });
-    if name.len() > MOST_NAME || !has_only_known_escapes {
+    // Some applications decode words as mail encodes them: `=?utf-8?Q?user=6Eame?=`.
+    if name.len() > MOST_NAME || !has_only_known_escapes || name.contains("=?") {
         return None;
     }
     let has_file_name = !rest.is_empty();
@@ -245,6 +246,7 @@ mod tests {
             "Content-Disposition: form-data;\r\n name=\"username\"".to_owned(),
             "Content-Disposition: form-data; name=\"user\\name\"".to_owned(),
             "Content-Disposition: form-data; name=\"user%6eame\"".to_owned(),
+            "Content-Disposition: form-data; name=\"=?utf-8?Q?=75sername?=\"".to_owned(),
             "Content-Disposition: form-data; NAME=\"username\"".to_owned(),
             "Content-Disposition: form-data; name=\"x\"; name=\"username\"".to_owned(),
             "Content-Disposition: form-data; filename=\"x\"; name=\"username\"".to_owned(),
