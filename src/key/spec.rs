@@ -88,7 +88,7 @@ impl KeyPart {
     }
 
     /// What a value is compared as: each name that an application may take it for. `usual` is its usual spelling.
-    pub(super) fn readings<'v>(&self, sent: &str, usual: &Cow<'v, str>) -> Result<Readings<'v>, TooManyReadings> {
+    pub(super) fn readings<'v>(&self, sent: &str, usual: Cow<'v, str>) -> Result<Readings<'v>, TooManyReadings> {
         let Spelling::Name(name) = &self.spelling else { return Ok(smallvec![usual]) };
         // What is missing is no name.
         if usual.is_empty() {
@@ -141,7 +141,7 @@ impl KeyPart {
 
 impl NameSpelling {
     /// The readings of a name, and beside them the values for all that are spelt otherwise.
-    fn folded<'v>(&self, fold: Fold, sent: &str, usual: Cow<'v, str>) -> Result<Readings<'v>, TooManyReadings> {
+    fn folded<'v>(&self, fold: Fold, sent: &str, usual: &Cow<'v, str>) -> Result<Readings<'v>, TooManyReadings> {
         let sent = if self.local_part && fold == Fold::Letters { before_at(sent) } else { sent };
         let mut readings = fold::readings(fold, sent, usual.clone())?;
         if self.local_part && fold == Fold::Email {

@@ -11,6 +11,5 @@ mod walk;
 pub(crate) use self::element_path::ElementPath;
 pub(crate) use self::texts::is_multicall;
 pub(crate) use self::texts::texts;
-pub(crate) use self::texts::values;
 pub(crate) use self::walk::declared_encoding;
 pub(crate) use self::walk::is_well_formed;

@@ -5,7 +5,7 @@ use super::declared_encoding;
 use super::is_multicall;
 use super::is_well_formed;
 use super::texts::MAX_VALUES;
-use super::values;
+use super::texts::values;
 
 #[track_caller]
 fn check(path: &str, text: &str, expected: &[&str]) {

@@ -45,7 +45,7 @@ pub(crate) fn texts(text: &[u8], path: &ElementPath<'_>) -> ElementTexts {
 }
 
 /// Every different text that some application may read for the elements at a path.
-pub(crate) fn values(text: &[u8], path: &ElementPath<'_>) -> Vec<String> {
+pub(super) fn values(text: &[u8], path: &ElementPath<'_>) -> Vec<String> {
     texts(text, path).values
 }
 
