@@ -77,8 +77,10 @@ fn traffic(file: &str) -> Traffic {
         }
         "second-factor.yaml" => form("/login", username),
         "login.yaml" => Traffic { seldom: &[("POST", "/password-reset"), ("GET", "/")], ..form("/login", username) },
-        "cluster.yaml" | "compose.yaml" | "everything.yaml" | "login-express.yaml" | "login-page.yaml"
-        | "portcullis.yaml" => form("/login", username),
+        "everything.yaml" => Traffic { seldom: &[("POST", "/second-factor")], ..form("/login", username) },
+        "cluster.yaml" | "compose.yaml" | "login-express.yaml" | "login-page.yaml" | "portcullis.yaml" => {
+            form("/login", username)
+        }
         other => panic!("what is the ordinary traffic of {other}?"),
     }
 }
