@@ -90,5 +90,7 @@ fn a_redis_as_it_should_be_is_not_warned_about() {
     let url = format!("url: \"{}\"", redis.url());
     let gateway = Gateway::start(config(&application.url(), &url, "", LIMIT));
     eventually("the gateway has found Redis", || store_up(&gateway));
-    assert!(!gateway.stderr().iter().any(|line| line.contains("WARN")), "{:#?}", gateway.stderr());
+    // `check` warns of the key of the limit, which any client may invent.
+    let warns = |line: &String| line.contains("WARN") && !line.contains("portcullis.yaml:");
+    assert!(!gateway.stderr().iter().any(warns), "{:#?}", gateway.stderr());
 }
