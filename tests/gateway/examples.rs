@@ -61,7 +61,6 @@ fn traffic(file: &str) -> Traffic {
             seldom: &[("POST", "/xmlrpc.php"), ("POST", "/wp-comments-post.php")],
             ..form("/wp-login.php", username)
         },
-        "login-calibre-web.yaml" => form("/login", username),
         "login-keycloak.yaml" => form("/realms/main/login-actions/authenticate", username),
         "login-mediawiki.yaml" => Traffic {
             seldom: &[("POST", "/index.php?title=Talk&action=submit")],
@@ -75,12 +74,15 @@ fn traffic(file: &str) -> Traffic {
         "login-roundcube.yaml" => {
             form("/", |request, user, password| request.form(&format!("_user={user}&_pass={password}")))
         }
-        "second-factor.yaml" => form("/login", username),
         "login.yaml" => Traffic { seldom: &[("POST", "/password-reset"), ("GET", "/")], ..form("/login", username) },
         "everything.yaml" => Traffic { seldom: &[("POST", "/second-factor")], ..form("/login", username) },
-        "cluster.yaml" | "compose.yaml" | "login-express.yaml" | "login-page.yaml" | "portcullis.yaml" => {
-            form("/login", username)
-        }
+        "cluster.yaml"
+        | "compose.yaml"
+        | "login-express.yaml"
+        | "login-page.yaml"
+        | "portcullis.yaml"
+        | "login-calibre-web.yaml"
+        | "second-factor.yaml" => form("/login", username),
         other => panic!("what is the ordinary traffic of {other}?"),
     }
 }
