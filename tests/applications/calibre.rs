@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use crate::alphabet::guesses;
 use crate::attack::Login;
 use crate::attack::all_guesses_count;
+use crate::attack::buys_nothing;
 use crate::attack::form;
 use crate::attack::success_stays_the_names_own;
 use crate::jar::Jar;
@@ -125,22 +126,30 @@ fn however_a_guess_is_written_down(books: &Calibre) {
 /// Whoever is signed in, or comes with `remember_token`, is redirected from the login with a new cookie.
 fn with_a_session_of_ones_own(books: &Calibre) {
     let gateway = books.guarded();
-    let mut own = Jar::default();
-    let own_token = token(&mut own, &gateway.get("/login").from("127.0.0.66").send());
-    let fields = [("csrf_token", &*own_token), ("username", "mallory"), ("password", PASSWORD), ("remember_me", "on")];
-    let answer = gateway.post("/login").from("127.0.0.66").header("Cookie", &own.header()).form(&form(&fields)).send();
-    assert!(books.is_success(&answer), "{}", answer.text());
-    own.take(&answer);
+    let sign_in = || {
+        let mut own = Jar::default();
+        let token = token(&mut own, &gateway.get("/login").from("127.0.0.66").send());
+        let fields = [("csrf_token", &*token), ("username", "mallory"), ("password", PASSWORD), ("remember_me", "on")];
+        let answer =
+            gateway.post("/login").from("127.0.0.66").header("Cookie", &own.header()).form(&form(&fields)).send();
+        assert!(books.is_success(&answer), "{}", answer.text());
+        own.take(&answer);
+        (own, token)
+    };
     let forge = |from: &str, name: &str, cookies: &str, token: &str| {
         let fields = form(&[("csrf_token", token), ("username", name), ("password", "guess")]);
         gateway.post("/login").from(from).header("Cookie", cookies).form(&fields).send()
     };
-    let remembered = own.clone().without("session").header();
+    let remembered = sign_in().0.without("session").header();
     success_stays_the_names_own(books, &gateway, "bob", |from| {
         // The form of a stranger, handed in with the cookie of somebody who is remembered.
         let mut stranger = Jar::default();
         let token = token(&mut stranger, &Request::new(books.address(), "GET", "/login").send());
         forge(from, "bob", &format!("{}; {remembered}", stranger.header()), &token)
     });
-    success_stays_the_names_own(books, &gateway, "carol", |from| forge(from, "carol", &own.header(), &own_token));
+    // Whoever is still signed in gets no new cookie.
+    let (own, own_token) = sign_in();
+    buys_nothing(books, &gateway, "carol", |from| {
+        assert!([302, 429].contains(&forge(from, "carol", &own.header(), &own_token).status));
+    });
 }
