@@ -55,7 +55,10 @@ fn urlencoded(field: &str, others: &[(&str, &str)], name: &str) -> Vec<(String, 
         format!("{pair}&{field}=decoy&{rest}"),
         format!("{field}=decoy&{pair}&{rest}"),
         format!("{}{pair}&{rest}", format!("{field}=decoy&").repeat(9)),
-        format!("{}{pair}&{rest}", (0..64).map(|number| format!("{field}=decoy{number}&")).collect::<String>()),
+        format!(
+            "{}{pair}&{rest}",
+            (0..64).map(|number| format!("{field}=decoy{number}&")).collect::<Vec<_>>().concat()
+        ),
         format!("{}{pair}&{rest}", format!("{field}=decoy&").repeat(100)),
         format!("{field}[]=decoy&{pair}&{rest}"),
         format!("{pair}&{field}[]=decoy&{rest}"),

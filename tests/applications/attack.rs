@@ -154,7 +154,6 @@ pub(crate) fn all_guesses_count(
         send(gateway.address(), &from, guess);
     });
     let judged = login.judged(name) - before;
-    println!("{} guesses, of {SAMPLE} sent to the application {read} read; {judged} judged", guesses.len());
     assert!((1..=GUESSES).contains(&judged), "{judged} of {} guesses at {name}", guesses.len());
     assert!(login.gets_in(gateway, OWNER, name), "the owner is known");
 }
@@ -194,7 +193,6 @@ pub(crate) fn success_stays_the_names_own(
         }
     }
     let judged = login.judged(name) - before;
-    println!("{rounds} forged successes, {} guesses, {judged} judged", 2 * rounds);
     // The forged one was a failure of the name.
     assert_eq!(judged, EXACTLY - 1, "of {} guesses at {name}", 2 * rounds);
     assert!(!login.gets_in(gateway, &client(rounds), name), "{name} does not know who forges");

@@ -1,4 +1,4 @@
-//! MediaWiki behind `config/login-mediawiki.yaml`.
+//! `MediaWiki` behind `config/login-mediawiki.yaml`.
 
 use std::fs;
 use std::net::SocketAddr;

@@ -84,7 +84,6 @@ fn no_spelling_that_an_application_takes_for_an_account_has_a_budget_of_its_own(
         }
     }
     let refused = keys.iter().filter(|keys| keys.is_none()).count();
-    println!("{many} spellings, {refused} refused, {} slip past; {taken:?}", slipped.len());
     assert!(refused < many / 5, "{refused} refused");
     assert!(taken.values().all(|count| *count > NAMES.len() / 2), "an application takes none: {taken:?}");
     assert!(slipped.is_empty(), "{} slip past, such as\n{}", slipped.len(), slipped.join("\n"));

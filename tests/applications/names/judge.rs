@@ -76,7 +76,7 @@ impl Judges {
     /// Which of the names, in base64, the database takes for which account.
     fn looked_up(&self, names: &[&str], known: usize, collation: &str) -> Accounts {
         let rows = |names: &[&str]| {
-            names.iter().enumerate().map(|(place, name)| format!("{place}\t{name}\n")).collect::<String>()
+            names.iter().enumerate().map(|(place, name)| format!("{place}\t{name}\n")).collect::<Vec<_>>().concat()
         };
         self.write("sent.tsv", &rows(names));
         self.write("known.tsv", &rows(&names[..known]));
