@@ -139,7 +139,10 @@ fn a_decoy_sent_often_hides_no_field() {
             assert!(found.iter().any(|value| value == "alice"), "{kind}, {times}");
         }
         let xml = format!("<a>{}<username>alice</username></a>", "<username>decoy</username>".repeat(times));
-        assert_eq!(read("text/xml", xml.as_bytes()).element("username").collect::<Vec<_>>(), ["decoy", "alice"]);
+        // What stands there more than once comes twice.
+        let expected = ["decoy", "alice", "decoy"];
+        let found = read("text/xml", xml.as_bytes()).element("username").collect::<Vec<_>>();
+        assert_eq!(found, expected[..if times == 1 { 2 } else { 3 }], "{times}");
         // Decoys that differ before they are normalised.
         let decoys = |one: fn(usize) -> String| (0..times).map(one).collect::<String>();
         let json =
