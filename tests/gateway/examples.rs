@@ -49,7 +49,11 @@ fn traffic(file: &str) -> Traffic {
         "login-basic.yaml" => form("/private/page", basic),
         "login-django.yaml" => form("/admin/login/", username),
         "login-dokuwiki.yaml" => Traffic {
-            login: |request, user, password| request.form(&format!("u={user}&p={password}")),
+            // Some clients have a password for HTTP Basic, too.
+            login: |request, user, password| {
+                let basic = portcullis::base64::encode(format!("{user}:{password}").as_bytes());
+                request.header("Authorization", &format!("Basic {basic}")).form(&format!("u={user}&p={password}"))
+            },
             seldom: &[("POST", "/doku.php?id=start&do=save"), ("POST", "/lib/exe/xmlrpc.php")],
             ..form("/doku.php", username)
         },
@@ -58,12 +62,19 @@ fn traffic(file: &str) -> Traffic {
         }),
         "login-wordpress.yaml" => Traffic {
             login: |request, user, password| request.form(&format!("log={user}&pwd={password}")),
-            seldom: &[("POST", "/xmlrpc.php"), ("POST", "/wp-comments-post.php")],
+            seldom: &[
+                ("POST", "/xmlrpc.php"),
+                ("POST", "/wp-comments-post.php"),
+                ("POST", "/wp-login.php?action=lostpassword"),
+            ],
             ..form("/wp-login.php", username)
         },
-        "login-keycloak.yaml" => form("/realms/main/login-actions/authenticate", username),
+        "login-keycloak.yaml" => Traffic {
+            seldom: &[("POST", "/realms/main/protocol/openid-connect/token")],
+            ..form("/realms/main/login-actions/authenticate", username)
+        },
         "login-mediawiki.yaml" => Traffic {
-            seldom: &[("POST", "/index.php?title=Talk&action=submit")],
+            seldom: &[("POST", "/index.php?title=Special:PasswordReset"), ("POST", "/api.php")],
             ..form("/index.php", |request, user, password| {
                 request.form(&format!("wpName={user}&wpPassword={password}"))
             })
@@ -74,6 +85,9 @@ fn traffic(file: &str) -> Traffic {
         "login-roundcube.yaml" => {
             form("/", |request, user, password| request.form(&format!("_user={user}&_pass={password}")))
         }
+        "second-factor.yaml" => {
+            Traffic { seldom: &[("POST", "/login/code"), ("POST", "/account/password")], ..form("/login", username) }
+        }
         "login.yaml" => Traffic { seldom: &[("POST", "/password-reset"), ("GET", "/")], ..form("/login", username) },
         "everything.yaml" => Traffic { seldom: &[("POST", "/second-factor")], ..form("/login", username) },
         "cluster.yaml"
@@ -81,8 +95,7 @@ fn traffic(file: &str) -> Traffic {
         | "login-express.yaml"
         | "login-page.yaml"
         | "portcullis.yaml"
-        | "login-calibre-web.yaml"
-        | "second-factor.yaml" => form("/login", username),
+        | "login-calibre-web.yaml" => form("/login", username),
         other => panic!("what is the ordinary traffic of {other}?"),
     }
 }
@@ -196,7 +209,10 @@ fn browse(gateway: &Gateway, traffic: &Traffic, is_behind_proxy: bool) {
             }
             7 if number / 10 < 3 * traffic.seldom.len() => {
                 let (method, target) = traffic.seldom[number / 10 % traffic.seldom.len()];
-                ask(method, target, client).form(&format!("email=user{client}&text=7")).send()
+                // What asks for a new password in one application or the other, and what an API logs in with.
+                let fields = ["email", "user_login", "login", "wpUsername", "wpEmail", "lgname", "username"];
+                let named: String = fields.iter().map(|field| format!("{field}=user{client}&")).collect();
+                ask(method, target, client).form(&(named + "text=7")).send()
             }
             _ => (traffic.page_as)(ask("GET", traffic.page, client), &format!("user{client}")).send(),
         }
