@@ -24,7 +24,7 @@ fn the_status_is_readable_for_people_and_programs() {
     }
     assert_eq!(status(&admin, &["--format", "json"]).json()["store"]["kind"], "memory");
     gateway.reload("admin: {address: 127.0.0.1:0}\n");
-    assert!(status(&admin, &[]).stdout.starts_with("the last reload failed"));
+    assert!(status(&admin, &[]).stdout.starts_with("the last reload failed; advice: 1, see `portcullis advice`\n"));
 }
 
 #[test]
