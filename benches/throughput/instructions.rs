@@ -91,6 +91,9 @@ fn per_request(start: Start<'_>, job: Job) -> Counts {
     let out = format!("--callgrind-out-file={}/%p", files.display());
     let peer = Peer::start(Start { under: &["valgrind", "--tool=callgrind", &out], ..start });
     measure::first_answer(peer.address, Instant::now());
+    if let Some(path) = job.sign_in {
+        send(&peer, Job { path, ..job }, 1, start.cores);
+    }
     let mut part = 0;
     let [first, less, more] = loads(job);
     let [_, few, many] = [first, less, more].map(|requests| {

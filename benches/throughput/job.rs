@@ -13,6 +13,8 @@ pub(crate) struct Job {
     /// What the proxies are to do.
     pub(crate) setup: Setup,
     pub(crate) path: &'static str,
+    /// What is asked for once before, if anything.
+    pub(crate) sign_in: Option<&'static str>,
     pub(crate) sends: Sends,
     pub(crate) status: u16,
     /// The media type of the answers.
@@ -65,6 +67,7 @@ impl Job {
             name,
             setup: Setup::Limits,
             path,
+            sign_in: None,
             sends: Sends::Navigation,
             status,
             answer: "text/html",
@@ -114,6 +117,12 @@ const FORM: Job = Job {
     sends: Sends::Form,
     ..Job::limited("POST of 1 KiB, one limit by a form field", 0.85)
 };
+const COOKIE: Job = Job { setup: Setup::Cookie, ..Job::limited("proxied, one limit by a session cookie", 0.85) };
+const USER: Job = Job {
+    setup: Setup::User,
+    sign_in: Some("/sign-in?name=alice"),
+    ..Job::limited("proxied, one limit by the user of that session", 0.85)
+};
 const TLS: Job = Job::limited("TLS, keep-alive", 0.62).over(Over::Tls);
 
 /// Those of the table of limits in memory.
@@ -136,8 +145,18 @@ pub(crate) const JOBS: [Job; 15] = [
 ];
 
 /// Those whose instructions are counted.
-pub(crate) const COUNTED: [Job; 8] =
-    [LIMITED, LISTS, PAGE, PROBLEM, LOGGED, FORM, TLS, Job::limited("HTTP/2 over TLS", 0.75).over(Over::Http2(1))];
+pub(crate) const COUNTED: [Job; 10] = [
+    LIMITED,
+    LISTS,
+    PAGE,
+    PROBLEM,
+    LOGGED,
+    FORM,
+    COOKIE,
+    USER,
+    TLS,
+    Job::limited("HTTP/2 over TLS", 0.75).over(Over::Http2(1)),
+];
 
 /// Where the application answers with 1 MiB.
 pub(crate) const LARGE: &str = "/large";

@@ -34,6 +34,10 @@ pub(crate) enum Setup {
     Lists,
     /// To count by a field of the body.
     Form,
+    /// To count by a cookie.
+    Cookie,
+    /// To count by the account that is signed in with that cookie.
+    User,
     /// To count in Redis; nginx with its Lua module.
     Redis,
     /// To count answers.
@@ -89,14 +93,13 @@ impl Proxy {
             }
             (Software::Portcullis, Setup::Lists) => (PORTCULLIS, include_str!("peer/lists/portcullis.yaml")),
             (Software::Portcullis, Setup::Form) => (PORTCULLIS, include_str!("peer/form/portcullis.yaml")),
+            (Software::Portcullis, Setup::Cookie) => (PORTCULLIS, include_str!("peer/cookie/portcullis.yaml")),
+            (Software::Portcullis, Setup::User) => (PORTCULLIS, include_str!("peer/user/portcullis.yaml")),
             (Software::Portcullis, Setup::Redis) => (PORTCULLIS, include_str!("peer/redis/portcullis.yaml")),
             (Software::Portcullis, Setup::Outcome) => (PORTCULLIS, include_str!("peer/outcome/portcullis.yaml")),
             (Software::Portcullis, Setup::Fronts) => (include_str!("peer/fronts/portcullis.yaml"), ""),
             (Software::Portcullis, Setup::Watched) => (include_str!("peer/watched/portcullis.yaml"), ""),
-            (Software::Nginx, Setup::Outcome | Setup::Fronts | Setup::Watched)
-            | (Software::Haproxy, Setup::Redis | Setup::Outcome | Setup::Fronts | Setup::Watched) => {
-                unreachable!("{} is not asked to do this", self.name)
-            }
+            (Software::Nginx | Software::Haproxy, _) => unreachable!("{} is not asked to do this", self.name),
         };
         base.replace("RULES", rules).replace("MODULES", MODULES).replace("ACCESS_LOG", self.access_log(setup))
     }
