@@ -243,26 +243,12 @@ pub(super) fn with_body_methods<T>(
 }
 
 fn walk(policy: &Policy, head: &RequestHead<'_>, body: BodyMethods<'_>) -> Walk {
-    let source = Source {
-        head,
-        fields: BodyFields::NONE,
-        routes: &[],
-        captures: &[],
-        device: None,
-        identity: Identity::default(),
-    };
+    let source = Source::new(head, BodyFields::NONE);
     policy.routes.walk(&mut RequestReadings::new(head, body, &|list| policy.membership(list, &source)))
 }
 
 fn admission(policy: &Policy, head: &RequestHead<'_>) -> Admission {
-    let source = Source {
-        head,
-        fields: BodyFields::NONE,
-        routes: &[],
-        captures: &[],
-        device: None,
-        identity: Identity::default(),
-    };
+    let source = Source::new(head, BodyFields::NONE);
     if let Some(list) = policy.holding(&policy.access.allow, &source) {
         return Admission::Allowed(list);
     }

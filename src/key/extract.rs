@@ -50,6 +50,13 @@ pub struct Source<'a> {
     pub identity: Identity<'a>,
 }
 
+impl<'a> Source<'a> {
+    /// A request of which nothing else is known.
+    pub fn new(head: &'a RequestHead<'a>, fields: &'a BodyFields) -> Self {
+        Self { head, fields, routes: &[], captures: &[], device: None, identity: Identity::default() }
+    }
+}
+
 /// A segment that a path pattern captured: its name in the pattern, and its value in the request.
 pub type Capture<'a> = (&'a str, Cow<'a, str>);
 

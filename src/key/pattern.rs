@@ -10,6 +10,8 @@ use regex_syntax::hir::Hir;
 use regex_syntax::hir::HirKind;
 use regex_syntax::hir::Look;
 
+use crate::regular_expression::syntax_mistake;
+
 /// A regular expression that must match a whole value.
 #[derive(Clone)]
 pub struct NamePattern {
@@ -54,15 +56,7 @@ pub enum InvalidNamePattern {
 
 impl From<&regex::Error> for InvalidNamePattern {
     fn from(error: &regex::Error) -> Self {
-        match error {
-            regex::Error::CompiledTooBig(_) => Self::TooLarge,
-            // The lines before the last one show the expression and a caret.
-            error => {
-                let text = error.to_string();
-                let reason = text.lines().last().unwrap_or_default();
-                Self::Syntax(reason.trim().trim_start_matches("error: ").to_owned())
-            }
-        }
+        syntax_mistake(error).map_or(Self::TooLarge, Self::Syntax)
     }
 }
 

@@ -6,6 +6,8 @@ use memchr::memmem;
 use regex::bytes::Regex;
 use regex::bytes::RegexBuilder;
 
+use crate::regular_expression::syntax_mistake;
+
 /// A text that a body contains, letter for letter, or a `/regular expression/` that matches in it.
 #[derive(Clone, Debug)]
 pub struct BodyPattern {
@@ -64,15 +66,7 @@ pub enum InvalidBodyPattern {
 
 impl From<&regex::Error> for InvalidBodyPattern {
     fn from(error: &regex::Error) -> Self {
-        match error {
-            regex::Error::CompiledTooBig(_) => Self::TooLarge,
-            // The last line says what is wrong. The lines before it draw the position.
-            error => {
-                let text = error.to_string();
-                let last = text.lines().last().unwrap_or_default();
-                Self::Syntax(last.strip_prefix("error: ").unwrap_or(last).to_owned())
-            }
-        }
+        syntax_mistake(error).map_or(Self::TooLarge, Self::Syntax)
     }
 }
 

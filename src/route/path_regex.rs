@@ -9,6 +9,7 @@ use regex::RegexBuilder;
 
 use super::pattern::Case;
 use crate::key::Captures;
+use crate::regular_expression::syntax_mistake;
 use crate::request::CanonicalPath;
 
 /// A `path_regex`. Without anchors it may match anywhere in the path, as in nginx. Named groups capture.
@@ -93,15 +94,7 @@ pub enum InvalidPathRegex {
 
 impl From<&regex::Error> for InvalidPathRegex {
     fn from(error: &regex::Error) -> Self {
-        match error {
-            regex::Error::CompiledTooBig(_) => Self::TooLarge,
-            // The lines before the last one show the expression and a caret.
-            error => {
-                let text = error.to_string();
-                let reason = text.lines().last().unwrap_or_default();
-                Self::Syntax(reason.trim().trim_start_matches("error: ").to_owned())
-            }
-        }
+        syntax_mistake(error).map_or(Self::TooLarge, Self::Syntax)
     }
 }
 

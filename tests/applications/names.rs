@@ -16,7 +16,6 @@ use portcullis::config::load_with;
 use portcullis::config::render;
 use portcullis::head;
 use portcullis::head::FieldName;
-use portcullis::key::Identity;
 use portcullis::key::KeySpec;
 use portcullis::key::Source;
 use portcullis::key::extract;
@@ -109,14 +108,7 @@ fn keys(spec: &KeySpec, name: &str) -> Option<BTreeSet<Key>> {
     let fields = BodyFields::read(&sent.fields, &body.into(), true, 65536);
     let client = ClientIp::new("192.0.2.1".parse().expect("an address"));
     let head = RequestHead::read(&sent, client);
-    let source = Source {
-        head: &head,
-        fields: &fields,
-        routes: &[],
-        captures: &[],
-        device: None,
-        identity: Identity::default(),
-    };
+    let source = Source::new(&head, &fields);
     let found = extract::keys(spec, &source).ok()?;
     Some(found.keys.iter().map(|candidate| candidate.key.as_bytes().to_vec()).collect())
 }

@@ -6,7 +6,6 @@ use bytes::Bytes;
 use portcullis::client::ClientIp;
 use portcullis::http1::server::request::HeadLimits;
 use portcullis::http1::server::request::parse;
-use portcullis::key::Identity;
 use portcullis::key::KeyPart;
 use portcullis::key::Source;
 use portcullis::key::Spelling;
@@ -60,14 +59,7 @@ pub(crate) fn values_of(head: &[u8], body: &[u8], selectors: &[String]) -> Vec<O
     let whole = body.len() <= INSPECTED;
     let start = Bytes::copy_from_slice(&body[..body.len().min(INSPECTED)]);
     let fields = BodyFields::read(&parsed.head.fields, &start, whole, INSPECTED);
-    let source = Source {
-        head: &head,
-        fields: &fields,
-        routes: &[],
-        captures: &[],
-        device: None,
-        identity: Identity::default(),
-    };
+    let source = Source::new(&head, &fields);
     let of = |selector: &String| {
         let part = KeyPart { selector: selector.parse().expect("a selector"), spelling: Spelling::Usual };
         let values = extract::values(&part, &source).ok()?.values;

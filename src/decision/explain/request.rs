@@ -115,8 +115,7 @@ fn lists(policy: &Policy, source: &Source<'_>) -> Vec<ListExplanation> {
 
 fn routes(entry: &RoutedRequest<'_, '_>, fields: &BodyFields) -> Vec<RouteExplanation> {
     let RoutedRequest { policy, head, walk, identity, .. } = entry;
-    let source =
-        Source { head, fields: BodyFields::NONE, routes: &[], captures: &[], device: None, identity: *identity };
+    let source = Source { identity: *identity, ..Source::new(head, BodyFields::NONE) };
     let membership = |list| policy.membership(list, &source);
     let bars = |lists: &Vec<ListId>| {
         with_source(policy, head, BodyFields::NONE, walk, *identity, |source| policy.holding(lists, source).is_none())
