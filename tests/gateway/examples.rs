@@ -211,8 +211,8 @@ fn browse(gateway: &Gateway, traffic: &Traffic, is_behind_proxy: bool) {
                 let (method, target) = traffic.seldom[number / 10 % traffic.seldom.len()];
                 // What asks for a new password in one application or the other, and what an API logs in with.
                 let fields = ["email", "user_login", "login", "wpUsername", "wpEmail", "lgname", "username"];
-                let named: String = fields.iter().map(|field| format!("{field}=user{client}&")).collect();
-                ask(method, target, client).form(&(named + "text=7")).send()
+                let named = fields.map(|field| format!("{field}=user{client}")).join("&");
+                ask(method, target, client).form(&format!("{named}&text=7")).send()
             }
             _ => (traffic.page_as)(ask("GET", traffic.page, client), &format!("user{client}")).send(),
         }
