@@ -11,14 +11,18 @@ use crate::head::KnownName;
 use crate::key::Key;
 use crate::key::KeyHash;
 use crate::key::KeyHasher;
+use crate::key::UserMark;
 use crate::outcome::set_cookie::AnsweredCookie;
 use crate::outcome::set_cookie::answered;
+use crate::outcome::set_cookie::any_named;
 use crate::request::NotUnderstood;
 use crate::request::RequestHead;
 use crate::request::header::bearer_tokens;
 use crate::request::header::judge_bearer;
 use crate::request::query::cookie_values;
 use crate::request::query::cookie_values_like;
+use crate::request::query::is_cookie;
+use crate::request::query::is_cookie_like;
 use crate::request::query::judge_cookies;
 use crate::route::CookieNames;
 use crate::route::SessionCarrier;
@@ -28,8 +32,8 @@ use crate::route::SessionRule;
 #[derive(Clone, Debug, Default)]
 pub struct CarriedSessions {
     found: SmallVec<[CarriedSession; 2]>,
-    /// The marks of the accounts, each once.
-    users: SmallVec<[Box<str>; 1]>,
+    /// The accounts of the sessions, each once.
+    users: SmallVec<[UserMark; 1]>,
     /// The host that the request is for, where sessions are those of a host.
     host: Option<Box<str>>,
     /// Why the request may carry a session that was not looked up.
@@ -100,14 +104,12 @@ impl CarriedSessions {
             });
             carried.unread = carried.unread.or(unread);
         }
-        for account in carried.accounts() {
-            carried.users.push(mark(account));
-        }
+        carried.users = carried.accounts().map(UserMark::of).collect();
         carried
     }
 
-    /// The marks of the accounts, each once.
-    pub fn users(&self) -> &[Box<str>] {
+    /// The accounts of the sessions, each once.
+    pub fn users(&self) -> &[UserMark] {
         &self.users
     }
 
@@ -144,7 +146,8 @@ impl CarriedSessions {
     /// one that is deleted is forgotten. Of the sessions of several accounts nothing is inherited.
     pub fn changes(&self, policy: &Policy, answer: &Fields, hasher: &KeyHasher) -> SmallVec<[SessionChange; 2]> {
         let mut changes = SmallVec::new();
-        if !answer.has(KnownName::SET_COOKIE) {
+        let may_be_session = |name: &[u8]| policy.session_carriers.iter().any(|carrier| is_named(carrier, name));
+        if !any_named(answer, may_be_session) {
             return changes;
         }
         let mut accounts = self.accounts();
@@ -244,7 +247,7 @@ impl CarriedSessions {
         cookie: &AnsweredCookie<'_>,
         hasher: &KeyHasher,
     ) -> SmallVec<[KeyHash; 2]> {
-        if carrier.cookies.is_none() || cookie.value.len() > MAX_VALUE {
+        if !is_named(carrier, cookie.name) || cookie.value.len() > MAX_VALUE {
             return SmallVec::new();
         }
         let line = [cookie.name, b"=", cookie.value].concat();
@@ -264,14 +267,6 @@ impl CarriedSessions {
 pub(super) fn former(session: KeyHash, hasher: &KeyHasher) -> KeyHash {
     hasher.rehash(session)
 }
-
-/// The mark of an account: what `user` yields, and what people see of it. Whose a session is is decided by the whole hash;
-/// what is counted under a mark may be shared only by accounts that nobody can find.
-pub fn mark(account: KeyHash) -> Box<str> {
-    format!("{:0MARK_DIGITS$x}", account.0 >> 64).into()
-}
-
-pub const MARK_DIGITS: usize = 16;
 
 /// The account of a key whose parts are the values that name it. The same account on every route that names it by the same
 /// values.
@@ -309,10 +304,11 @@ fn not_understood(carrier: &SessionCarrier, fields: &Fields) -> Option<NotUnders
 
 /// Whether a request that sends back a cookie of this name has a value of this carrier.
 fn is_named(carrier: &SessionCarrier, name: &[u8]) -> bool {
-    let mut is_named = false;
-    let line = [name, b"=x"].concat();
-    each_value(carrier, &Fields::from_iter([(KnownName::COOKIE, line)]), &mut |_, _| is_named = true);
-    is_named && carrier.cookies.is_some()
+    match &carrier.cookies {
+        Some(CookieNames::One(asked)) => is_cookie(name, asked),
+        Some(CookieNames::Like { names, .. }) => is_cookie_like(name, |name| names.matches(name)),
+        None => false,
+    }
 }
 
 /// Distinguishes the cookies of a glob. Others have one name.

@@ -13,9 +13,7 @@ use super::Charge;
 use super::Policy;
 use super::batch::Force;
 use super::batch::Items;
-use super::carried_sessions::MARK_DIGITS;
 use super::carried_sessions::account;
-use super::carried_sessions::mark;
 use crate::client::ClientIp;
 use crate::key::DisplayKey;
 use crate::key::Hashers;
@@ -24,6 +22,7 @@ use crate::key::KeyHash;
 use crate::key::KeyHasher;
 use crate::key::KeySpec;
 use crate::key::Selector;
+use crate::key::UserMark;
 use crate::key::operator;
 use crate::key::operator::InvalidKeyValues;
 use crate::limit::Count;
@@ -189,7 +188,7 @@ fn with_marks<'v>(
 /// The mark of an account: as it is, or of what names it, as the first route with `sessions` reads it. Of an account that
 /// several values name, all with a blank between; the last one may have blanks.
 fn user(policy: &Policy, value: &str, hasher: &KeyHasher) -> Result<String, InvalidLimitQuery> {
-    let is_mark = value.len() == MARK_DIGITS && value.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let is_mark = value.len() == UserMark::DIGITS && value.bytes().all(|digit| digit.is_ascii_hexdigit());
     let rule = policy.routes.all().iter().find_map(|route| route.sessions.as_ref());
     let Some(rule) = rule.filter(|_| !is_mark && !value.is_empty()) else { return Ok(value.to_ascii_lowercase()) };
     let names: Vec<_> = rule.of.parts.iter().map(|part| operator::name_of(&part.selector)).collect();
@@ -197,7 +196,7 @@ fn user(policy: &Policy, value: &str, hasher: &KeyHasher) -> Result<String, Inva
     let values: Vec<_> = names.iter().map(|name| Cow::Borrowed(name.as_str())).zip(words).collect();
     // Of a name with several readings nobody has learned a session.
     match operator::keys(&rule.of, &values, |_| false).as_deref() {
-        Ok([key, ..]) => Ok(mark(account(key, hasher)).into()),
+        Ok([key, ..]) => Ok(UserMark::of(account(key, hasher)).as_str().to_owned()),
         Ok([]) | Err(_) => Err(InvalidLimitQuery::NotAnAccount { parts: names }),
     }
 }

@@ -318,7 +318,7 @@ pub(super) fn each_as_sent<'a>(selector: &'a Selector, source: &Source<'a>, foun
         Selector::Route => routes.iter().for_each(|name| found(Cow::Borrowed(name))),
         // A request has no descriptors: limits of domains are decided apart.
         Selector::Descriptor(_) => {}
-        Selector::User => identity.users.iter().for_each(|user| found(Cow::Borrowed(user))),
+        Selector::User => identity.users.iter().for_each(|user| found(Cow::Borrowed(user.as_str()))),
         Selector::Jwt(path) => identity.claims.values(path).for_each(|value| found(Cow::Borrowed(value))),
         Selector::First(choices) => each_of_first(choices, source, found),
         Selector::Device => found(device.map_or(Cow::Borrowed(UNTRUSTED), |device| Cow::Owned(device.to_string()))),

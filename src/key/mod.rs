@@ -32,6 +32,7 @@ pub use self::hashed::Hashers;
 pub use self::hashed::KeyHash;
 pub use self::hashed::KeyHasher;
 pub use self::identity::Identity;
+pub use self::identity::UserMark;
 pub use self::pattern::InvalidNamePattern;
 pub use self::pattern::NamePattern;
 pub use self::selector::InvalidSelector;

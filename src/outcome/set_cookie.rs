@@ -12,8 +12,12 @@ pub(super) fn sets(fields: &Fields, name: &Glob) -> bool {
 
 /// Whether the answer sets or deletes a cookie whose name matches.
 pub(super) fn names(fields: &Fields, name: &Glob) -> bool {
-    let lines = fields.get_all(KnownName::SET_COOKIE).filter_map(SetCookie::parse);
-    lines.into_iter().any(|cookie| name.matches(&String::from_utf8_lossy(cookie.name)))
+    any_named(fields, |sent| name.matches(&String::from_utf8_lossy(sent)))
+}
+
+/// Whether the answer sets or deletes a cookie whose name is wanted.
+pub fn any_named(fields: &Fields, is_wanted: impl Fn(&[u8]) -> bool) -> bool {
+    fields.get_all(KnownName::SET_COOKIE).filter_map(first_pair).any(|(name, _)| is_wanted(name))
 }
 
 /// A cookie that an answer sets or deletes.
@@ -50,10 +54,9 @@ struct SetCookie<'h> {
 
 impl<'h> SetCookie<'h> {
     fn parse(line: &'h [u8]) -> Option<Self> {
-        let mut parts = line.split(|byte| *byte == b';');
-        let (name, value) = pair(parts.next()?)?;
+        let (name, value) = first_pair(line)?;
         let mut cookie = Self { name, value, ..Self::default() };
-        for (attribute, value) in parts.filter_map(pair) {
+        for (attribute, value) in line.split(|byte| *byte == b';').skip(1).filter_map(pair) {
             match attribute {
                 _ if attribute.eq_ignore_ascii_case(b"domain") => cookie.domain = value,
                 _ if attribute.eq_ignore_ascii_case(b"path") => cookie.path = value,
@@ -82,6 +85,11 @@ impl<'h> SetCookie<'h> {
             (None, None) => false,
         }
     }
+}
+
+/// The name and the value of the cookie of a line.
+fn first_pair(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    pair(&line[..memchr::memchr(b';', line).unwrap_or(line.len())])
 }
 
 fn pair(part: &[u8]) -> Option<(&[u8], &[u8])> {

@@ -56,8 +56,7 @@ pub fn judge_cookies(fields: &Fields, name: &str) -> Result<(), NotUnderstood> {
 /// A value with escapes is yielded as sent and decoded, and a value with a NUL in each of its readings.
 pub fn cookie_values<'r>(fields: &'r Fields, name: &'r str) -> impl Iterator<Item = Cow<'r, str>> {
     cookies(fields)
-        .filter(move |(sent, _)| !begins_otherwise(sent, name.as_bytes()))
-        .filter(move |(sent, _)| is_read_as(&percent::text((*sent).into()), name))
+        .filter(move |(sent, _)| is_cookie(sent, name))
         .flat_map(|(_, value)| readings(value.trim_ascii()).into_iter().flatten())
         .flat_map(nul::readings)
 }
@@ -69,9 +68,19 @@ pub fn cookie_values_like(
     named: impl Fn(&str) -> bool,
 ) -> impl Iterator<Item = (&[u8], Cow<'_, str>)> {
     cookies(fields)
-        .filter(move |(sent, _)| named(&flattened(&percent::text((*sent).into()))))
+        .filter(move |(sent, _)| is_cookie_like(sent, &named))
         .flat_map(|(sent, value)| readings(value.trim_ascii()).into_iter().flatten().map(move |value| (sent, value)))
         .flat_map(|(sent, value)| nul::readings(value).into_iter().map(move |value| (sent, value)))
+}
+
+/// Whether some application may read a cookie of one name as the one that is asked for.
+pub fn is_cookie(sent: &[u8], asked: &str) -> bool {
+    !begins_otherwise(sent, asked.as_bytes()) && is_read_as(&percent::text(sent.into()), asked)
+}
+
+/// Whether some application may read a cookie as one that is `named`.
+pub fn is_cookie_like(sent: &[u8], named: impl Fn(&str) -> bool) -> bool {
+    named(&flattened(&percent::text(sent.into())))
 }
 
 /// Every name and value, over all `Cookie` lines.

@@ -53,8 +53,8 @@ type Sent<'a> = &'a [(&'a str, &'a str)];
 
 fn attempt(address: SocketAddr, from: &str, target: &str, fields: Sent<'_>, cookie: &str) -> Request {
     let fields = form(&[fields, &[("csrfmiddlewaretoken", TOKEN), ("next", "/admin/")]].concat());
-    let cookie = [&format!("csrftoken={TOKEN}"), cookie].into_iter().filter(|pair| !pair.is_empty());
-    let cookie = cookie.collect::<Vec<_>>().join("; ");
+    let separator = if cookie.is_empty() { "" } else { "; " };
+    let cookie = format!("csrftoken={TOKEN}{separator}{cookie}");
     Request::new(address, "POST", target).host("shop.localhost").from(from).header("Cookie", &cookie).form(&fields)
 }
 

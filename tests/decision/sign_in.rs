@@ -5,7 +5,6 @@ use std::collections::HashMap;
 
 use portcullis::decision::SessionChange;
 use portcullis::decision::SuccessOwner;
-use portcullis::decision::carried_sessions::mark;
 use portcullis::decision::operator::LimitQuery;
 use portcullis::head::Fields;
 use portcullis::head::KnownName;
@@ -15,6 +14,7 @@ use portcullis::key::KeyHasher;
 use portcullis::key::KeyPart;
 use portcullis::key::KeySpec;
 use portcullis::key::Spelling;
+use portcullis::key::UserMark;
 use portcullis::outcome::Matchers;
 use portcullis::outcome::OutcomeRule;
 use portcullis::route::CookieNames;
@@ -94,7 +94,7 @@ fn learn(world: &World, ask: &Ask, known: &mut Known, cookies: &[&str], tokens: 
     }
 }
 
-fn users(world: &World, ask: &Ask, known: &Known) -> Vec<Box<str>> {
+fn users(world: &World, ask: &Ask, known: &Known) -> Vec<UserMark> {
     world.sessions(ask, known, &hasher()).users().to_vec()
 }
 
@@ -114,9 +114,9 @@ fn a_request_is_the_user_whose_session_it_carries_in_any_spelling() {
         "wp.in[7]=x|y",
     ] {
         let seen = users(&world, &ask(&format!("GET /\nCookie: {cookies}")), &known);
-        assert_eq!(seen, [mark(alice)], "{cookies}");
+        assert_eq!(seen, [UserMark::of(alice)], "{cookies}");
     }
-    assert_eq!(users(&world, &ask("GET /\nAuthorization: bearer jwt.of.alice"), &known), [mark(alice)]);
+    assert_eq!(users(&world, &ask("GET /\nAuthorization: bearer jwt.of.alice"), &known), [UserMark::of(alice)]);
     for cookies in ["sid=", "sid=other", "other=1", "wp_old=", "sid2=a%20b"] {
         assert!(users(&world, &ask(&format!("GET /\nCookie: {cookies}")), &known).is_empty(), "{cookies}");
     }
@@ -129,13 +129,13 @@ fn what_is_not_looked_up_is_nobodys_too() {
     let alice = learn(&world, &login(""), &mut known, &["sid=s"], &[]);
     let many = |count: usize| (0..count).map(|number| format!("sid={number}; ")).collect::<Vec<_>>().concat();
     let seen = |cookies: &str| users(&world, &ask(&format!("GET /\nCookie: {cookies}")), &known);
-    assert_eq!(seen(&format!("{}sid=s", many(15))), [mark(alice)]);
+    assert_eq!(seen(&format!("{}sid=s", many(15))), [UserMark::of(alice)]);
     let unread = |cookies: &str| {
         world.sessions(&ask(&format!("GET /\nCookie: {cookies}")), &known, &hasher()).unread().is_some()
     };
     let (behind, before) = (format!("{}sid=s", many(16)), format!("sid=s; {}x=1", many(16)));
     assert_eq!((seen(&behind), unread(&behind)), (vec![], true));
-    assert_eq!((seen(&before), unread(&before)), (vec![mark(alice)], true));
+    assert_eq!((seen(&before), unread(&before)), (vec![UserMark::of(alice)], true));
     for odd in ["a=1,sid=s", "sid", "sid=a b", "a=\"x; sid=s\"", "$Version=1; sid=s"] {
         assert!(unread(odd), "{odd}");
     }
@@ -173,7 +173,7 @@ fn an_application_that_keeps_its_session_needs_no_new_one_but_no_other_account_e
     let world = signing_in(SessionRule { is_fresh: false, ..rule("param.username", &["sid"]) });
     let mut known = Known::new();
     let alice = learn(&world, &login("sid=1"), &mut known, &[], &[]);
-    assert_eq!(users(&world, &ask("GET /\nCookie: sid=1"), &known), [mark(alice)]);
+    assert_eq!(users(&world, &ask("GET /\nCookie: sid=1"), &known), [UserMark::of(alice)]);
     assert_eq!(owner(&world, &login(""), &known, &[], &[]), SuccessOwner::Own, "there is nothing to learn");
     let bob = ask("POST /login\nContent-Type: application/x-www-form-urlencoded\nCookie: sid=1").body("username=bob");
     assert_eq!(owner(&world, &bob, &known, &[], &[]), SuccessOwner::Other);
@@ -226,15 +226,15 @@ fn an_answer_renews_and_ends_the_sessions_of_its_request() {
     };
     let seen = |cookies: &str, known: &Known| users(&world, &ask(&format!("GET /\nCookie: {cookies}")), known);
     let renewed = after("sid=a", &["sid=new; Path=/", "csrf=1"]);
-    assert_eq!(seen("sid=new", &renewed), [mark(alice)]);
-    assert_eq!(seen("sid=a", &renewed), [mark(alice)]);
+    assert_eq!(seen("sid=new", &renewed), [UserMark::of(alice)]);
+    assert_eq!(seen("sid=a", &renewed), [UserMark::of(alice)]);
     assert!(seen("sid=new", &after("", &["sid=new"])).is_empty());
     assert!(seen("sid=new", &after("sid=a; sid=b", &["sid=new"])).is_empty());
     assert_eq!(after("sid=a", &["sid=a"]), known, "nothing is new");
     let ended =
         after("sid=a; wp_x=1; wp_y=2", &["sid=; Max-Age=0", "wp_x=deleted; Expires=Thu, 01 Jan 1970 00:00:00 GMT"]);
     assert!(seen("sid=a; wp_x=1", &ended).is_empty());
-    assert_eq!(seen("wp_y=2", &ended), [mark(alice)], "another cookie of the same glob");
+    assert_eq!(seen("wp_y=2", &ended), [UserMark::of(alice)], "another cookie of the same glob");
     assert!(!seen("sid=b", &ended).is_empty());
 }
 
@@ -246,7 +246,7 @@ fn accounts_of_one_host_are_unknown_at_another() {
     let alice = learn(&world, &one, &mut known, &["sid=a"], &[]);
     assert_ne!(alice, learn(&world, &two, &mut known, &["sid=b"], &[]));
     let seen = |host: &str, cookies: &str| users(&world, &ask(&format!("GET /\nCookie: {cookies}")).at(host), &known);
-    assert_eq!(seen("ONE.example:80", "sid=a"), [mark(alice)]);
+    assert_eq!(seen("ONE.example:80", "sid=a"), [UserMark::of(alice)]);
     assert!(seen("two.example", "sid=a").is_empty());
 }
 
@@ -276,7 +276,7 @@ fn no_session_of_many_is_attributed_to_another_account() {
         .collect();
     for number in (0..10_000).map(|number| number * 7919 % 10_000) {
         let seen = users(&world, &ask(&format!("GET /\nCookie: sid=session{number}")), &known);
-        assert_eq!(seen, [mark(accounts[number])]);
+        assert_eq!(seen, [UserMark::of(accounts[number])]);
     }
     assert_eq!(accounts.iter().collect::<std::collections::HashSet<_>>().len(), 100);
 }
@@ -292,7 +292,7 @@ proptest! {
         if let SuccessOwner::Learning(sign_in) = owner(&world, &login(""), &known, &[&line], &[]) {
             known.extend(sign_in.learned.iter().map(|session| (*session, sign_in.account)));
             let seen = users(&world, &ask(&format!("GET /\nCookie: a=1; sid={value}")), &known);
-            prop_assert_eq!(&seen[..], &[mark(sign_in.account)]);
+            prop_assert_eq!(&seen[..], &[UserMark::of(sign_in.account)]);
         } else {
             prop_assert!(value.contains('\0'), "{}", value);
         }
@@ -310,16 +310,16 @@ fn an_operator_names_an_account_as_people_sign_in_or_by_its_mark() {
     world.everywhere(limit("codes", "user", "5/minute"));
     let mut known = Known::new();
     let alice = learn(&world, &login(""), &mut known, &["sid=a"], &[]);
-    let counted = key(&world, &mark(alice)).expect("a key");
+    let counted = key(&world, UserMark::of(alice).as_str()).expect("a key");
     assert_eq!(key(&world, " ALICE "), Ok(counted));
-    assert_eq!(key(&world, &mark(alice).to_uppercase()), Ok(counted));
+    assert_eq!(key(&world, &UserMark::of(alice).as_str().to_uppercase()), Ok(counted));
     assert_ne!(key(&world, "bob"), Ok(counted));
     assert_ne!(key(&world, ""), Ok(counted));
 
     let mut world = signing_in(rule("host param.username", &["sid"]));
     world.everywhere(limit("codes", "user", "5/minute"));
     let alice = learn(&world, &login("").at("one.example"), &mut known, &["sid=a"], &[]);
-    assert_eq!(key(&world, "One.Example alice"), key(&world, &mark(alice)));
+    assert_eq!(key(&world, "One.Example alice"), key(&world, UserMark::of(alice).as_str()));
     let error = key(&world, "alice").expect_err("a value is missing").to_string();
     assert!(error.ends_with("with a blank between: `host` and `param.username`"), "{error}");
 }

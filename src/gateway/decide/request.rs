@@ -41,10 +41,10 @@ pub async fn decide(
     let banned = store.bans().of_address(facts.identity.client.address());
     let key_ring = live.device_cookies.then(|| store.key_ring().load());
     let device_keys = key_ring.as_deref().map(|ring| DeviceKeys { ring, now: facts.started });
-    let sessions = carried_sessions(live, &head, store, facts.started);
+    let sessions = carried_sessions(live, &head, store, facts.started).map(Box::new);
     let mut entry = decision::enter(&live.policy, &head)
         .with_device_keys(device_keys)
-        .with_sessions(sessions.as_ref())
+        .with_sessions(sessions.as_deref())
         .with_ban(banned.is_some());
     if !facts.front.sees_end() {
         entry = entry.without_end();
@@ -83,13 +83,13 @@ pub async fn decide(
         decision = plan.conclude(&Box::pin(store.decide(plan.batch())).await.map_err(store_down)?);
         reservation = reserve(&mut decision, store, live);
     }
-    let known = sessions.as_ref().filter(|sessions| sessions.has_known()).cloned().map(Box::new);
     let now = worker.clock.now();
     let timing = Timing { decided: now, age: now.since(facts.started), took: now.since(since) };
-    Ok(match decision {
-        Decision::Pass(pass) => FinalDecision::pass(pass, reservation, live, &plan, store, timing).with_sessions(known),
+    let decided = match decision {
+        Decision::Pass(pass) => FinalDecision::pass(pass, reservation, live, &plan, store, timing),
         Decision::Deny(denial) => FinalDecision::deny(denial, reservation, live, &plan, store, banned, timing).await,
-    })
+    };
+    Ok(decided.with_sessions(sessions.filter(|sessions| sessions.has_known())))
 }
 
 /// The sessions that a request carries, where any route learns sessions. This marks them as used.

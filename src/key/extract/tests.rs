@@ -6,9 +6,11 @@ use crate::jwt::Claims;
 use crate::jwt::PresentedTokens;
 use crate::jwt::RequestClaims;
 use crate::key::Fold;
+use crate::key::KeyHash;
 use crate::key::NamePattern;
 use crate::key::NameSpelling;
 use crate::key::Spelling;
+use crate::key::UserMark;
 
 /// A request as it is written in these tests: `POST /login?next=1`, then header lines.
 fn head(request: &str) -> head::RequestHead {
@@ -203,9 +205,10 @@ fn values_for(part: &KeyPart, request: &str, identity: Identity<'_>) -> Vec<Stri
 
 #[test]
 fn a_user_is_each_account_whose_session_the_request_carries() {
-    let of = |users: &[Box<str>]| values_for(&part("user"), "GET /", Identity { users, ..Identity::default() });
+    let of = |users: &[UserMark]| values_for(&part("user"), "GET /", Identity { users, ..Identity::default() });
     assert_eq!(of(&[]), [""]);
-    assert_eq!(of(&["00ff".into(), "ff00".into()]), ["00ff", "ff00"]);
+    let [alice, bob] = [0x00ff, 0xff00].map(|half| UserMark::of(KeyHash(half << 64)));
+    assert_eq!(of(&[alice, bob]), ["00000000000000ff", "000000000000ff00"]);
 }
 
 /// What a request claims with tokens that verify as these claims, and with others.
@@ -243,9 +246,9 @@ fn what_stands_beside_a_verified_token_may_be_read_instead() {
 #[test]
 fn the_first_that_is_there_counts_and_says_what_it_is() {
     let part = first(&["user", "query.a", "client_ip"]);
-    let users = ["alice".into()];
+    let users = [UserMark::of(KeyHash(0xa11ce))];
     let of = |request, users| values_for(&part, request, Identity { users, ..Identity::default() });
-    assert_eq!(of("GET /?a=x", &users), ["4:user:alice"]);
+    assert_eq!(of("GET /?a=x", &users), ["4:user:0000000000000000"]);
     assert_eq!(of("GET /?a=alice", &[]), ["7:query.a:alice"]);
     assert_eq!(of("GET /", &[]), ["9:client_ip:2001:db8::/64"]);
     // An application may read the one that is empty.

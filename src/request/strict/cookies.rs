@@ -16,33 +16,37 @@ use crate::request::percent::Escapes;
 /// RFC 6265: `name=value; name=value`. Beside that, browsers send whatever a script has stored, such as JSON. Such a value
 /// does not matter where another cookie is asked for, as long as nobody finds the end of a cookie in it.
 pub(crate) fn judge(fields: &Fields, asked: &str) -> Result<(), NotUnderstood> {
-    for line in fields.get_all(KnownName::COOKIE) {
-        let is_plain = count_bytes(line, is_plain_byte) == line.len();
-        let mut rest = Some(line);
-        while let Some(line) = rest {
-            let end = memchr::memchr(b';', line);
-            rest = match end {
-                None => None,
-                Some(end) => Some(line[end + 1..].strip_prefix(b" ").ok_or(NotUnderstood::Cookies)?),
-            };
-            judge_pair(&line[..end.unwrap_or(line.len())], is_plain, asked)?;
-        }
+    fields.get_all(KnownName::COOKIE).into_iter().try_for_each(|line| judge_line(line, LineIs::of(line), asked))
+}
+
+fn judge_line(line: &[u8], line_is: LineIs, asked: &str) -> Result<(), NotUnderstood> {
+    let mut rest = Some(line);
+    while let Some(line) = rest {
+        let end = memchr::memchr(b';', line);
+        rest = match end {
+            None => None,
+            Some(end) => Some(line[end + 1..].strip_prefix(b" ").ok_or(NotUnderstood::Cookies)?),
+        };
+        judge_pair(&line[..end.unwrap_or(line.len())], line_is, asked)?;
     }
     Ok(())
 }
 
-/// `is_plain`: no byte of the line has a meaning but those that separate cookies.
-fn judge_pair(pair: &[u8], is_plain: bool, asked: &str) -> Result<(), NotUnderstood> {
+fn judge_pair(pair: &[u8], line_is: LineIs, asked: &str) -> Result<(), NotUnderstood> {
     let equals = memchr::memchr(b'=', pair).ok_or(NotUnderstood::Cookies)?;
     let (name, value) = (&pair[..equals], &pair[equals + 1..]);
-    // Some applications separate cookies by blanks.
-    let holds_another = || memchr::memchr(b' ', value).is_some_and(|blank| value[blank..].contains(&b'='));
-    if !is_name(name) || value.trim_ascii() != value || holds_another() || !is_plain && !has_one_end(value) {
+    let is_pair = match line_is {
+        LineIs::Grammar => matches!(name, [first, ..] if *first != b'$'),
+        LineIs::Plain => is_name(name) && is_one_value(value),
+        LineIs::Odd => is_name(name) && is_one_value(value) && has_one_end(value),
+    };
+    if !is_pair {
         return Err(NotUnderstood::Cookies);
     }
     if name == asked.as_bytes() {
         let inner = value.strip_prefix(b"\"").and_then(|inner| inner.strip_suffix(b"\"")).unwrap_or(value);
-        return if inner.iter().copied().all(is_cookie_octet) { Ok(()) } else { Err(NotUnderstood::Cookies) };
+        let is_plain = line_is == LineIs::Grammar || inner.iter().copied().all(is_cookie_octet);
+        return if is_plain { Ok(()) } else { Err(NotUnderstood::Cookies) };
     }
     if begins_otherwise(name, asked.as_bytes()) && memchr::memchr(b'%', name).is_none() {
         return Ok(());
@@ -52,6 +56,33 @@ fn judge_pair(pair: &[u8], is_plain: bool, asked: &str) -> Result<(), NotUnderst
     let is_same = sent.eq_ignore_ascii_case(asked);
     let is_doubtful = is_read_as(&sent, asked) && !is_same || decoded.is_some_and(|name| is_read_as(&name, asked));
     if is_doubtful { Err(NotUnderstood::CookieName) } else { Ok(()) }
+}
+
+/// What the bytes of a whole line say of its cookies.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum LineIs {
+    /// Names and values are those of the grammar, if a blank stands behind each semicolon.
+    Grammar,
+    /// No byte has a meaning but those that separate cookies.
+    Plain,
+    Odd,
+}
+
+impl LineIs {
+    fn of(line: &[u8]) -> Self {
+        let separators = count_bytes(line, |byte| byte == b';');
+        // Where a blank stands behind each semicolon, there is no room for any other byte.
+        if count_bytes(line, is_cookie_octet) + 2 * separators == line.len() {
+            return Self::Grammar;
+        }
+        if count_bytes(line, is_plain_byte) == line.len() { Self::Plain } else { Self::Odd }
+    }
+}
+
+/// Whether no application that trims values, or separates cookies by blanks, finds another value.
+fn is_one_value(value: &[u8]) -> bool {
+    let holds_another = || memchr::memchr(b' ', value).is_some_and(|blank| value[blank..].contains(&b'='));
+    value.trim_ascii() == value && !holds_another()
 }
 
 fn is_name(name: &[u8]) -> bool {
@@ -66,17 +97,20 @@ fn has_one_end(value: &[u8]) -> bool {
     value.iter().all(is_value_byte) && memchr::memchr_iter(b'"', value).count().is_multiple_of(2) && !ends_at_a_comma()
 }
 
-/// As comparisons alone, which the compiler does for many bytes at once.
+// As comparisons alone, which the compiler does for many bytes at once.
+
 fn is_plain_byte(byte: u8) -> bool {
     matches!(byte, b' '..=b'!' | b'#'..=b'+' | b'-'..=b'[' | b']'..=b'~' | 0x80..)
 }
 
 fn is_cookie_octet(byte: u8) -> bool {
-    byte.is_ascii_graphic() && !b"\",;\\".contains(&byte)
+    matches!(byte, b'!' | b'#'..=b'+' | b'-'..=b':' | b'<'..=b'[' | b']'..=b'~')
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[track_caller]
@@ -131,6 +165,22 @@ mod tests {
         }
         for line in ["sid[0]=x", "s%69d=x", "[sid]=x"] {
             check(&[line], Err(NotUnderstood::CookieName));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_known_of_the_whole_line_changes_no_judgement(
+            pieces in prop::collection::vec(
+                prop::sample::select(vec![
+                    "a", "sid", "$", "%69", "=", ";", "; ", " ", ",", "\"", "\\", "[", "\t", "\u{7f}", "\u{e9}", "{\"a\":1}",
+                ]),
+                0..12,
+            ),
+        ) {
+            let line = pieces.concat();
+            let line = line.as_bytes();
+            prop_assert_eq!(judge_line(line, LineIs::of(line), "sid"), judge_line(line, LineIs::Odd, "sid"));
         }
     }
 }
