@@ -14,8 +14,8 @@ use crate::record::advice::Advice;
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Advice)]
 pub(super) struct AdviceResponse {
-    /// `untrusted_forwarding`, `one_client`, `missing_field`, `outcome_matches_neither`, `limit_never_counted`,
-    /// `answers_unseen`, `keys_unavailable`, `reload_refused`, or `check`: a warning of `portcullis check`.
+    /// `untrusted_forwarding`, `one_client`, `missing_field`, `pattern_matches_nothing`, `outcome_matches_neither`,
+    /// `limit_never_counted`, `answers_unseen`, `keys_unavailable`, `reload_refused`, or `check`: a warning of `portcullis check`.
     kind: &'static str,
     /// What was seen, with its numbers.
     message: String,
@@ -34,8 +34,8 @@ pub(super) struct AdviceResponse {
 /// What looks misconfigured
 ///
 /// Judged from the last thousand requests or more, and gone when it is no longer so: a forwarding header from peers that are
-/// no trusted proxies, one address that sends nearly all requests, a login field that half of the requests lack, answers that
-/// match neither side of an outcome, a limit that counted nothing while a thousand requests passed. As soon as it is so: a
+/// no trusted proxies, one address that sends nearly all requests, a login field that half of the requests lack, a `pattern`
+/// that no name matches, answers that match neither side of an outcome, a limit that counted nothing while a thousand requests passed. As soon as it is so: a
 /// route that waits for answers, and that a proxy asks about which forwards the requests itself; keys of tokens that cannot be
 /// fetched; a reload that was refused. Also what `portcullis check` warns of.
 #[utoipa::path(

@@ -5,10 +5,14 @@ use std::collections::BTreeMap;
 use crate::client::ClientIp;
 use crate::client::TrustedProxies;
 use crate::clock::Timestamp;
+use crate::decision::FoundKey;
 use crate::decision::Policy;
 use crate::gateway::Snapshot;
 use crate::gateway::tokens::live_keys::KeyFailure;
+use crate::key::KeyPart;
+use crate::key::NamePattern;
 use crate::key::Selector;
+use crate::key::Spelling;
 use crate::key::operator::name_of;
 use crate::limit::Limit;
 use crate::limit::LimitId;
@@ -81,8 +85,15 @@ fn observed_limit(live: &Snapshot, id: LimitId, limit: &Limit, totals: &Totals, 
             routes.iter().map(|route| totals.route(&route.name)).sum()
         },
         decided: totals.limit(&limit.name),
-        lacking: metrics.lacking_part(&limit.name),
+        lacking: metrics.found_key(&limit.name, FoundKey::Lacking),
+        pattern: limit.key.parts.iter().chain(&limit.distinct).find_map(pattern).map(str::to_owned),
+        unmatched: metrics.found_key(&limit.name, FoundKey::Unmatched),
     }
+}
+
+fn pattern(part: &KeyPart) -> Option<&str> {
+    let Spelling::Name(name) = &part.spelling else { return None };
+    name.pattern.as_ref().map(NamePattern::as_str)
 }
 
 /// Whether a limit on concurrent requests counts none that a proxy asks about, which other advice says.

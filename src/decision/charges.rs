@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use super::Batch;
 use super::Charge;
+use super::FoundKey;
 use super::Policy;
 use super::batch::Force;
 use super::batch::Items;
@@ -53,8 +54,8 @@ pub(super) struct PlannedLimit {
     pub(super) limit: LimitId,
     /// Denies without counting: a part of the key is missing, and the limit says `missing: deny`.
     pub(super) outright: bool,
-    /// The request lacks a part of the key.
-    pub(super) lacks_part: bool,
+    /// What the request has of the key.
+    pub(super) found: FoundKey,
     /// The application certainly reads the same key, so that a success may reset it.
     pub(super) is_undisputed: bool,
 }
@@ -87,26 +88,39 @@ impl<'p> PlannedCharges<'p> {
             Ok(LimitApplication::Counted(extracted)) => extracted,
             Ok(LimitApplication::Denied(unread)) => {
                 self.unread = self.unread.or(unread);
-                self.limits.push(PlannedLimit { limit: id, outright: true, lacks_part: true, is_undisputed: false });
+                self.limits.push(PlannedLimit {
+                    limit: id,
+                    outright: true,
+                    found: FoundKey::Lacking,
+                    is_undisputed: false,
+                });
                 return Ok(());
             }
             // A shadow limit denies nothing, however strange the request is.
             Err(TooManyValues) if limit.shadow => {
-                self.limits.push(PlannedLimit { limit: id, outright: true, lacks_part: false, is_undisputed: false });
+                self.limits.push(PlannedLimit {
+                    limit: id,
+                    outright: true,
+                    found: FoundKey::Whole,
+                    is_undisputed: false,
+                });
                 return Ok(());
             }
             Err(too_many) => return Err(too_many),
         };
         self.unread = self.unread.or(unread);
+        let mut found = found_key(&keys);
         let items = match self.items(limit, source, hasher, nonce) {
-            Ok(items) => items,
+            Ok((items, is_unmatched)) => {
+                found = if is_unmatched { FoundKey::Unmatched } else { found };
+                items
+            }
             Err(TooManyValues) if limit.shadow => return Ok(()),
             Err(too_many) => return Err(too_many),
         };
         let is_undisputed = limit.reset_on.is_some() && undisputed::is_undisputed(&limit.key, source);
         let number = u16::try_from(self.limits.len()).expect("limits are numbered with 16 bits");
-        let lacks_part = keys.iter().all(|found| found.missing);
-        self.limits.push(PlannedLimit { limit: id, outright: false, lacks_part, is_undisputed });
+        self.limits.push(PlannedLimit { limit: id, outright: false, found, is_undisputed });
         let force = match limit.then.action {
             _ if limit.shadow => Force::Shadow,
             Action::Delay(_) => Force::Delay,
@@ -133,19 +147,21 @@ impl<'p> PlannedCharges<'p> {
         Ok(())
     }
 
-    /// The different values that a limit counts. One that is not understood is new each time.
+    /// The different values that a limit counts, and whether one does not match its pattern. One that is not understood is
+    /// new each time.
     fn items(
         &mut self,
         limit: &Limit,
         source: &Source<'_>,
         hasher: &KeyHasher,
         nonce: u64,
-    ) -> Result<Items, TooManyValues> {
-        let Some(part) = &limit.distinct else { return Ok(Items::new()) };
+    ) -> Result<(Items, bool), TooManyValues> {
+        let Some(part) = &limit.distinct else { return Ok((Items::new(), false)) };
         let ExtractedKeys { keys, unread, .. } = extract::distinct(part, source)?;
         self.unread = self.unread.or(unread);
         let is_unread = |found: &ExtractedKey| found.missing && unread.is_some();
-        Ok(keys.iter().map(|found| if is_unread(found) { nonce } else { hasher.item(&found.key) }).collect())
+        let items = keys.iter().map(|found| if is_unread(found) { nonce } else { hasher.item(&found.key) });
+        Ok((items.collect(), keys.iter().any(|found| found.is_unmatched)))
     }
 
     /// Whether a limit that is not in shadow mode denies without counting.
@@ -185,6 +201,17 @@ impl<'p> PlannedCharges<'p> {
     /// Keeps only the charges of a denied request: attempts, and those of shadow limits.
     pub(super) fn keep_charges_of_denied(&mut self) {
         self.batch.charges.retain(|charge| charge.force == Force::Shadow || charge.count == Count::Attempts);
+    }
+}
+
+/// What a request has of a key.
+fn found_key(keys: &[ExtractedKey]) -> FoundKey {
+    if keys.iter().all(|key| key.missing) {
+        FoundKey::Lacking
+    } else if keys.iter().any(|key| key.is_unmatched) {
+        FoundKey::Unmatched
+    } else {
+        FoundKey::Whole
     }
 }
 

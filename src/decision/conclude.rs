@@ -179,8 +179,8 @@ impl PlannedCharges<'_> {
 
 impl<'p, 'v> Rulings<'p, 'v> {
     fn add(&mut self, ruling: &LimitRuling<'p, 'v>) {
-        let LimitRuling { id, limit, denies, standings, lacks_part, .. } = *ruling;
-        self.report.add(id, limit, ruling.applied(), lacks_part, standings);
+        let LimitRuling { id, limit, denies, standings, found, .. } = *ruling;
+        self.report.add(id, limit, ruling.applied(), found, standings);
         if denies.is_none() {
             return;
         }

@@ -50,6 +50,7 @@ pub use self::met_limit::MetLimit;
 pub use self::owned::OwnedBatch;
 pub use self::plan::Plan;
 pub use self::policy::Policy;
+pub use self::report::FoundKey;
 pub use self::report::LimitReport;
 pub use self::report::LimitReports;
 pub use self::report::RateReport;

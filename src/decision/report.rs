@@ -33,8 +33,18 @@ pub struct LimitReport {
     pub applied: Option<ActionSeverity>,
     /// Responses may show its state: it is known, and the limit does not hide it.
     pub is_shown: bool,
-    /// The request lacks a part of the key.
-    pub lacks_part: bool,
+    pub found: FoundKey,
+}
+
+/// What a request has of the key of a limit.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub enum FoundKey {
+    #[default]
+    Whole,
+    /// It lacks a part.
+    Lacking,
+    /// A name in it does not match the `pattern` of its part.
+    Unmatched,
 }
 
 /// Where a key stands under one rate of a limit.
@@ -57,24 +67,18 @@ impl LimitReports {
         }
     }
 
-    /// Adds what a limit does to a request, and whether that lacks a part of the key. `standings` are those of its key with
+    /// Adds what a limit does to a request, and what that has of the key. `standings` are those of its key with
     /// the least left; empty where that is not known.
     pub fn add(
         &mut self,
         id: LimitId,
         limit: &Limit,
         applied: Option<ActionSeverity>,
-        lacks_part: bool,
+        found: FoundKey,
         standings: &[Standing],
     ) {
         let shown = limit.shown_rates().filter(|_| !standings.is_empty());
-        self.limits.push(LimitReport {
-            limit: id,
-            shadow: limit.shadow,
-            applied,
-            is_shown: shown.is_some(),
-            lacks_part,
-        });
+        self.limits.push(LimitReport { limit: id, shadow: limit.shadow, applied, is_shown: shown.is_some(), found });
         for (position, rate) in (0_u16..).zip(shown.map_or(&[][..], Rates::as_slice)) {
             let Some(&Standing { remaining, reset }) = standings.get(usize::from(position)) else { break };
             let rate = RateReport { limit: id, rate: position, quota: rate.count.get(), remaining, reset };

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
+use super::FoundKey;
 use super::MetLimit;
 use super::Penalty;
 use super::Policy;
@@ -25,8 +26,8 @@ pub(super) struct LimitRuling<'p, 'v> {
     pub(super) denies: Option<RetryWait>,
     /// Denies without counting: a part of the key is missing.
     outright: bool,
-    /// The request lacks a part of the key.
-    pub(super) lacks_part: bool,
+    /// What the request has of the key.
+    pub(super) found: FoundKey,
     /// Denies without counting: the key was banned before this request.
     banned: bool,
     /// The key that denies it, for a ban or a challenge.
@@ -94,8 +95,8 @@ impl<'p, 'v> LimitRuling<'p, 'v> {
         let standings = tightest.map_or(&[][..], |(_, verdict)| &verdict.standings);
         let tightest = tightest.map(|(key, _)| key);
         let limit = policy.limit(planned.limit);
-        let lacks_part = planned.lacks_part;
-        Some(Self { id: planned.limit, limit, denies, outright, lacks_part, banned, key, tightest, standings })
+        let found = planned.found;
+        Some(Self { id: planned.limit, limit, denies, outright, found, banned, key, tightest, standings })
     }
 
     /// Whether it denies the request. Shadow limits deny nothing, and a limit that delays denies only what it does not

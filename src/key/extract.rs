@@ -80,6 +80,8 @@ pub struct ExtractedKey {
     pub missing: bool,
     /// Whether one of its parts is surely not there. One that was not understood may be there.
     pub surely_missing: bool,
+    /// Whether it is the key of all names that do not match a `pattern`.
+    pub is_unmatched: bool,
 }
 
 /// The different values of one part. There is at least one.
@@ -376,6 +378,7 @@ impl ExtractedKey {
         self.key.push(value.as_bytes());
         self.missing |= value.is_empty();
         self.surely_missing |= value.is_empty() && unread.is_none();
+        self.is_unmatched |= value == OTHER;
     }
 }
 

@@ -183,3 +183,18 @@ fn a_limit_that_skips_every_request() {
         line: &["`key: param.NAME`"],
     });
 }
+
+#[test]
+fn a_pattern_that_no_name_matches() {
+    check(&Mistake {
+        kind: "pattern_matches_nothing",
+        // Names are compared in lower case.
+        written: [
+            "routes: [{name: login, match: POST /login, limits: [{name: login, key: {param.username: {pattern: \"[A-Z]+[0-9]+\"}}, rate: 9999/hour}]}]",
+            "routes: [{name: login, match: POST /login, limits: [{name: login, key: {param.username: {pattern: \"[a-z]+[0-9]+\"}}, rate: 9999/hour}]}]",
+        ],
+        request: |gateway, number| a_client(gateway.post("/login").form(&format!("username=user{number}")), number),
+        evidence: &["none of the last 10", " names that met login matches its pattern `[A-Z]+[0-9]+`", "(other)"],
+        line: &["`[a-z0-9._-]+`", "portcullis explain"],
+    });
+}

@@ -9,6 +9,7 @@ use crate::decision::Charge;
 use crate::decision::Decision;
 use crate::decision::Denial;
 use crate::decision::DenialCause;
+use crate::decision::FoundKey;
 use crate::decision::ShownPlan;
 use crate::decision::Verdict;
 use crate::decision::batch::Force;
@@ -42,7 +43,7 @@ impl MetLimits<'_> {
             charges.limits.push(PlannedLimit {
                 limit: met.id,
                 outright: false,
-                lacks_part: false,
+                found: FoundKey::Whole,
                 is_undisputed: false,
             });
             for key in &met.keys {

@@ -68,7 +68,9 @@ impl State {
         let is_unseen = |name: &str| observed.unseen.iter().any(|route| route.name == name);
         let has_route = |name: &str| observed.routes.iter().any(|route| route.name == name);
         let is_in_force = |(kind, name): &Subject| match kind {
-            AdviceKind::MissingField | AdviceKind::LimitNeverCounted => has_limit(name),
+            AdviceKind::MissingField | AdviceKind::PatternMatchesNothing | AdviceKind::LimitNeverCounted => {
+                has_limit(name)
+            }
             AdviceKind::OutcomeMatchesNeither => has_route(name),
             AdviceKind::AnswersUnseen => is_unseen(name),
             AdviceKind::UntrustedForwarding
@@ -94,7 +96,9 @@ impl State {
     fn begin(&mut self, subject: Subject, Finding { message, help }: Finding, now: Timestamp) -> Option<Advice> {
         let (kind, name) = subject.clone();
         let (limit, route) = match kind {
-            AdviceKind::MissingField | AdviceKind::LimitNeverCounted => (Some(name), None),
+            AdviceKind::MissingField | AdviceKind::PatternMatchesNothing | AdviceKind::LimitNeverCounted => {
+                (Some(name), None)
+            }
             AdviceKind::OutcomeMatchesNeither | AdviceKind::AnswersUnseen => (None, Some(name)),
             AdviceKind::UntrustedForwarding
             | AdviceKind::OneClient

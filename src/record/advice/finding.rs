@@ -78,6 +78,19 @@ impl Finding {
         Self { message: format!("{part} of the last {all} requests that met {name} lack {field}: {therefore}"), help }
     }
 
+    /// None of the last `all` names that met the limit matches its pattern.
+    pub(super) fn pattern(limit: &ObservedLimit, pattern: &str, all: u64) -> Self {
+        let name = &limit.name;
+        Self {
+            message: format!(
+                "none of the last {all} names that met {name} matches its pattern `{pattern}`: they share one budget,                  shown as (other)"
+            ),
+            help: format!(
+                "write a `pattern` on {name} that whole names match, in the case and form in which they are compared, such                  as `[a-z0-9._-]+`; `portcullis explain` shows what a name becomes"
+            ),
+        }
+    }
+
     /// Of the last `all` answers on the route `part` were neither a success nor a failure.
     pub(super) fn outcome(ObservedRoute { name, .. }: &ObservedRoute, all: u64, part: u64) -> Self {
         Self {

@@ -57,6 +57,7 @@ impl Judge {
         verdicts.push(((AdviceKind::KeysUnavailable, String::new()), keys));
         for limit in &observed.limits {
             verdicts.push(((AdviceKind::MissingField, limit.name.clone()), self.login_field(limit)));
+            verdicts.push(((AdviceKind::PatternMatchesNothing, limit.name.clone()), self.pattern(limit)));
             let verdict = self.never_counted(limit, observed.passed);
             verdicts.push(((AdviceKind::LimitNeverCounted, limit.name.clone()), verdict));
         }
@@ -92,6 +93,14 @@ impl Judge {
         let share = self.share(AdviceKind::MissingField, &limit.name, limit.decided, limit.lacking);
         let Some((all, part)) = share else { return Verdict::AsBefore };
         Verdict::when(part * 2 >= all, || Finding::missing_field(limit, field, all, part))
+    }
+
+    fn pattern(&mut self, limit: &ObservedLimit) -> Verdict {
+        let Some(pattern) = &limit.pattern else { return Verdict::HoldsNot };
+        let named = limit.decided.saturating_sub(limit.lacking);
+        let share = self.share(AdviceKind::PatternMatchesNothing, &limit.name, named, limit.unmatched);
+        let Some((all, part)) = share else { return Verdict::AsBefore };
+        Verdict::when(part == all, || Finding::pattern(limit, pattern, all))
     }
 
     fn never_counted(&mut self, limit: &ObservedLimit, passed: u64) -> Verdict {

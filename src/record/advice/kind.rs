@@ -24,6 +24,8 @@ pub enum AdviceKind {
     OneClient,
     /// Half of the requests lack the login field that a limit counts by.
     MissingField,
+    /// No name matches the `pattern` of a limit.
+    PatternMatchesNothing,
     /// The answers match neither side of an outcome.
     OutcomeMatchesNeither,
     /// No request has met the limit.
@@ -45,6 +47,7 @@ impl AdviceKind {
             Self::UntrustedForwarding => "untrusted_forwarding",
             Self::OneClient => "one_client",
             Self::MissingField => "missing_field",
+            Self::PatternMatchesNothing => "pattern_matches_nothing",
             Self::OutcomeMatchesNeither => "outcome_matches_neither",
             Self::LimitNeverCounted => "limit_never_counted",
             Self::AnswersUnseen => "answers_unseen",

@@ -65,6 +65,10 @@ pub struct ObservedLimit {
     pub decided: u64,
     /// Those of them that lacked a part of its key.
     pub lacking: u64,
+    /// A `pattern` of its names.
+    pub pattern: Option<String>,
+    /// Those of the requests that it decided about whose name does not match it.
+    pub unmatched: u64,
 }
 
 /// A route in force about which a proxy has asked that forwards its requests itself, so that their answers and ends are not

@@ -17,6 +17,8 @@ fn limit(decided: u64, lacking: u64) -> ObservedLimit {
         passed: decided,
         decided,
         lacking,
+        pattern: None,
+        unmatched: 0,
     }
 }
 
@@ -195,4 +197,20 @@ fn a_limit_that_waits_for_rare_requests_or_spares_those_that_come_is_well() {
     );
     let [advice] = &with(limit(0, 0))[..] else { panic!("no advice") };
     assert!(advice.message.contains("login (on POST /login)") && advice.help.contains("`match: "), "{advice:?}");
+}
+
+#[test]
+fn a_pattern_that_none_of_a_thousand_names_matches_is_told() {
+    let advisor = Advisor::default();
+    let observe = |decided: u64, unmatched: u64| {
+        let limit = ObservedLimit { pattern: Some("[A-Z]+".into()), unmatched, ..limit(decided, 500) };
+        Observed { limits: vec![limit], ..Observed::default() }
+    };
+    // Those without a name say nothing of the pattern.
+    assert_eq!(kinds(&advisor, &observe(1499, 999)), []);
+    assert_eq!(kinds(&advisor, &observe(1500, 1000)), [AdviceKind::PatternMatchesNothing]);
+    let advice = advisor.advice().remove(0);
+    assert_eq!(advice.limit.as_deref(), Some("login"));
+    assert!(advice.message.starts_with("none of the last 1000 names that met login matches its pattern `[A-Z]+`"));
+    assert_eq!(kinds(&advisor, &observe(2500, 1999)), []);
 }

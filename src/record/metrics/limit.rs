@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use prometheus_client::metrics::counter::Counter;
 
 use super::Metrics;
+use crate::decision::FoundKey;
 use crate::decision::LimitReport;
 use crate::record::limit_decision::LimitDecision;
 
@@ -15,13 +16,14 @@ pub(in crate::record) struct LimitMetrics {
     pub(in crate::record) name: Arc<str>,
     /// By decision.
     decisions: [OnceLock<Counter>; LimitDecision::COUNT],
-    lacking_part: OnceLock<Counter>,
+    lacking: OnceLock<Counter>,
+    unmatched: OnceLock<Counter>,
 }
 
 impl LimitMetrics {
     pub(in crate::record) fn new(name: &Arc<str>) -> Self {
         let decisions = array::from_fn(|_| OnceLock::new());
-        Self { name: Arc::clone(name), decisions, lacking_part: OnceLock::new() }
+        Self { name: Arc::clone(name), decisions, lacking: OnceLock::new(), unmatched: OnceLock::new() }
     }
 
     /// Counts the decision about a request.
@@ -29,8 +31,11 @@ impl LimitMetrics {
         let decision = LimitDecision::of(report.shadow, report.applied);
         let counter = &self.decisions[decision as usize];
         counter.get_or_init(|| metrics.limit_decisions(&self.name, decision.as_str())).inc();
-        if report.lacks_part {
-            self.lacking_part.get_or_init(|| metrics.lacking_part_counter(&self.name)).inc();
-        }
+        let unusual = match report.found {
+            FoundKey::Whole => return,
+            FoundKey::Lacking => &self.lacking,
+            FoundKey::Unmatched => &self.unmatched,
+        };
+        unusual.get_or_init(|| metrics.found_key_counter(&self.name, report.found)).inc();
     }
 }

@@ -39,6 +39,7 @@ use super::labels::StoreLabels;
 use super::names;
 use super::names::MetricName;
 use super::process::ProcessCollector;
+use crate::decision::FoundKey;
 use crate::record::NO_ROUTE;
 use crate::record::NO_ROUTE_LABEL;
 use crate::record::advice::UntrustedForwarding;
@@ -77,8 +78,8 @@ pub struct Metrics {
     spans: Family<SpanLabels, Counter>,
     /// Follows the counters of requests and limits.
     history: History,
-    /// How many requests lacked a part of the key of each limit. Only advice reads it.
-    lacking_part: Mutex<BTreeMap<Arc<str>, Counter>>,
+    /// How many requests had no usual key of each limit. Only advice reads it.
+    found_keys: Mutex<BTreeMap<(Arc<str>, FoundKey), Counter>>,
     /// Forwarded requests that named their client, although their peer is no trusted proxy. Only advice reads it.
     untrusted_forwarding: UntrustedForwarding,
     /// Locked from setting the gauges to reading them, so that two scrapes do not mix their values.
@@ -116,7 +117,7 @@ impl Metrics {
             audit_dropped: register(&mut registry, names::AUDIT_DROPPED),
             spans: register(&mut registry, names::TRACE_SPANS),
             history: History::default(),
-            lacking_part: Mutex::default(),
+            found_keys: Mutex::default(),
             untrusted_forwarding: UntrustedForwarding::default(),
             scrape: Mutex::new(()),
             registry: Registry::default(),
@@ -142,9 +143,9 @@ impl Metrics {
         &self.untrusted_forwarding
     }
 
-    /// How many requests lacked a part of the key of this limit.
-    pub fn lacking_part(&self, limit: &str) -> u64 {
-        self.lacking_part.lock().get(limit).map_or(0, Counter::get)
+    /// How many requests lacked a part of the key of this limit, or had an unmatched name in it.
+    pub fn found_key(&self, limit: &Arc<str>, found: FoundKey) -> u64 {
+        self.found_keys.lock().get(&(Arc::clone(limit), found)).map_or(0, Counter::get)
     }
 
     /// How many answers on this route had this outcome.
@@ -152,8 +153,8 @@ impl Metrics {
         self.outcomes.get(&OutcomeLabels { route: route.to_owned(), outcome }).map_or(0, |counter| counter.get())
     }
 
-    pub(in crate::record) fn lacking_part_counter(&self, limit: &Arc<str>) -> Counter {
-        self.lacking_part.lock().entry(Arc::clone(limit)).or_default().clone()
+    pub(in crate::record) fn found_key_counter(&self, limit: &Arc<str>, found: FoundKey) -> Counter {
+        self.found_keys.lock().entry((Arc::clone(limit), found)).or_default().clone()
     }
 
     /// Counts a reload.

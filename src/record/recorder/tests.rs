@@ -10,6 +10,7 @@ use super::*;
 use crate::client::ClientIp;
 use crate::client::Identity;
 use crate::client::Prefix;
+use crate::decision::FoundKey;
 use crate::decision::LimitReport;
 use crate::decision::policy::Access;
 use crate::key::KeySpec;
@@ -181,6 +182,6 @@ fn report(shadow: bool, denied: bool) -> LimitReport {
         shadow,
         applied: denied.then_some(ActionSeverity::Deny),
         is_shown: false,
-        lacks_part: false,
+        found: FoundKey::Whole,
     }
 }

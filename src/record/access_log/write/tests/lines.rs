@@ -8,6 +8,7 @@ use http::Version;
 use crate::client::ClientIp;
 use crate::client::Identity;
 use crate::clock::Timestamp;
+use crate::decision::FoundKey;
 use crate::decision::LimitReport;
 use crate::head::Fields;
 use crate::head::KnownName;
@@ -231,6 +232,6 @@ fn report(limit: u16, shadow: bool) -> LimitReport {
         shadow,
         applied: Some(ActionSeverity::Deny),
         is_shown: false,
-        lacks_part: false,
+        found: FoundKey::Whole,
     }
 }

@@ -14,6 +14,7 @@ use proptest::sample::select;
 use crate::client::ClientIp;
 use crate::client::Identity;
 use crate::clock::Timestamp;
+use crate::decision::FoundKey;
 use crate::decision::LimitReport;
 use crate::key::KeyHash;
 use crate::limit::ActionSeverity;
@@ -120,7 +121,7 @@ impl Sample {
             shadow: self.shadow_limits[usize::from(number)],
             applied: Some(ActionSeverity::Deny),
             is_shown: false,
-            lacks_part: false,
+            found: FoundKey::Whole,
         });
         let request = RequestRecord {
             request_id: &self.texts[0],
