@@ -98,14 +98,21 @@ impl CarriedSessions {
                     && !carried.found.iter().any(|known| known.session == session)
                 {
                     let name = number_of(carrier, name, hasher);
-                    let account = account(session);
-                    carried.found.push(CarriedSession { session, carrier: number, name, account });
+                    carried.add(CarriedSession { session, carrier: number, name, account: account(session) });
                 }
             });
             carried.unread = carried.unread.or(unread);
         }
-        carried.users = carried.accounts().map(UserMark::of).collect();
         carried
+    }
+
+    fn add(&mut self, carried: CarriedSession) {
+        if let Some(account) = carried.account
+            && !self.found.iter().any(|known| known.account == Some(account))
+        {
+            self.users.push(UserMark::of(account));
+        }
+        self.found.push(carried);
     }
 
     /// The accounts of the sessions, each once.
@@ -179,7 +186,7 @@ impl CarriedSessions {
         let mut gained = GainedSessions::default();
         for carrier in policy.session_carriers.of_rule(rule) {
             for cookie in answered(answer).filter(|cookie| !cookie.is_deleted) {
-                self.add(&mut gained, &self.sessions_of(carrier, &cookie, hasher));
+                self.gain(&mut gained, &self.sessions_of(carrier, &cookie, hasher));
             }
         }
         gained
@@ -197,13 +204,13 @@ impl CarriedSessions {
         for carrier in policy.session_carriers.of_rule(rule).filter(|carrier| carrier.cookies.is_none()) {
             for token in tokens {
                 let request = Fields::from_iter([(KnownName::AUTHORIZATION, format!("Bearer {token}"))]);
-                self.add(gained, &self.read_again(carrier, &request, hasher));
+                self.gain(gained, &self.read_again(carrier, &request, hasher));
                 gained.has_fresh |= !token.is_empty();
             }
         }
     }
 
-    fn add(&self, gained: &mut GainedSessions, sessions: &[KeyHash]) {
+    fn gain(&self, gained: &mut GainedSessions, sessions: &[KeyHash]) {
         let is_carried = |session: &KeyHash| self.sessions().any(|known| known == *session);
         gained.has_fresh |= !sessions.is_empty() && !sessions.iter().any(is_carried);
         gained.sessions.extend(sessions.iter().copied());

@@ -36,8 +36,9 @@ impl UserMark {
     /// The mark of the account with this hash: its first half.
     pub fn of(account: KeyHash) -> Self {
         let mut digits = [0; Self::DIGITS];
-        for (place, digit) in digits.iter_mut().enumerate() {
-            *digit = HEXADECIMAL[(account.0 >> (124 - 4 * place)) as usize & 0xf];
+        for ([high, low], byte) in digits.as_chunks_mut().0.iter_mut().zip(account.0.to_be_bytes()) {
+            *high = HEXADECIMAL[usize::from(byte >> 4)];
+            *low = HEXADECIMAL[usize::from(byte & 0xf)];
         }
         Self(digits)
     }
