@@ -83,8 +83,7 @@ impl CarriedSessions {
     ) -> Self {
         let mut carried = Self::default();
         let is_of_host = policy.session_carriers.iter().any(|carrier| carrier.is_of_host);
-        carried.host = is_of_host.then(|| head.host.as_str().into());
-        let host = carried.host.as_deref();
+        let host = is_of_host.then(|| head.host.as_str());
         for (number, carrier) in (0..).zip(policy.session_carriers.iter()) {
             let mut unread = not_understood(carrier, head.fields);
             let mut left = MAX_READINGS;
@@ -103,7 +102,7 @@ impl CarriedSessions {
             });
             carried.unread = carried.unread.or(unread);
         }
-        carried
+        Self { host: host.map(Into::into), ..carried }
     }
 
     fn add(&mut self, carried: CarriedSession) {
