@@ -3,6 +3,7 @@
 mod site;
 
 use std::net::SocketAddr;
+use std::sync::Mutex;
 
 use self::site::PASSWORD;
 use self::site::WordPress;
@@ -14,6 +15,7 @@ use crate::attack::all_guesses_count;
 use crate::attack::buys_nothing;
 use crate::attack::form;
 use crate::attack::readings_are_throttled;
+use crate::attack::success_stays_the_names_own;
 use crate::php;
 use crate::support::Gateway;
 use crate::support::Request;
@@ -149,6 +151,23 @@ fn a_session_of_ones_own_is_no_success_of_anybody_else() {
         };
         buys_nothing(&site, &gateway, name, ask);
     }
+}
+
+/// A name that WordPress does not take for one leaves the session's owner signed in, with new cookies each time.
+#[test]
+fn no_success_is_forged_from_any_number_of_addresses() {
+    let site = WordPress::start();
+    let gateway = guarded(&site);
+    let own = gateway.post("/wp-login.php").from("127.0.0.66").form(&form(&[("log", "mallory"), ("pwd", PASSWORD)]));
+    let own = Mutex::new(session(&own.send()).expect("a session"));
+    success_stays_the_names_own(&site, &gateway, "bob", |from| {
+        let mut cookies = own.lock().expect("no panic meanwhile");
+        let answer = gateway.post("/wp-login.php").from(from).header("Cookie", &cookies).form("log[]=bob").send();
+        if let Some(renewed) = session(&answer) {
+            *cookies = renewed;
+        }
+        answer
+    });
 }
 
 #[test]
