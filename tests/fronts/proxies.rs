@@ -197,13 +197,13 @@ impl Asking {
     #[track_caller]
     pub(crate) fn check_closed_while_the_gateway_hangs(&self, expected: u16) {
         assert_eq!(self.request("GET", "/page").status(), 200);
-        self.gateway.signal("STOP");
+        self.gateway.pause();
         let before = self.origin.count();
         let watch = Stopwatch::start();
         let status = self.request("GET", "/page").status();
         assert_eq!(status, expected);
         assert!(watch.elapsed() < Duration::from_secs(20), "{:?}", watch.elapsed());
-        self.gateway.signal("CONT");
+        self.gateway.resume();
         assert_eq!(self.origin.count(), before);
     }
 

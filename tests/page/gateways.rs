@@ -12,13 +12,13 @@ fn a_gateway_that_does_not_answer_is_named_where_its_counts_are_missing() {
     fleet.show(0, &page);
     page.says("#gateways-list", &silent);
     assert_eq!(page.text("#traffic-missing"), "");
-    fleet.gateways[1].signal("STOP");
+    fleet.gateways[1].pause();
     let sentence = format!("{silent} does not answer: what it counted last is not shown.");
     for place in ["#traffic-missing", "#top-missing"] {
         page.says(place, &sentence);
     }
     page.says("#verdict", &silent);
-    fleet.gateways[1].signal("CONT");
+    fleet.gateways[1].resume();
     eventually("it is named no more", || {
         ["#traffic-missing", "#top-missing"].iter().all(|place| page.text(place).is_empty())
     });

@@ -128,7 +128,7 @@ fn a_gateway_that_does_not_answer_is_named_until_it_does() {
     let silent = id(&site.gateways[2]);
     login(&site.gateways[2]);
     eventually("all are known", || states(first) == ["up", "up", "up"]);
-    site.gateways[2].signal("STOP");
+    site.gateways[2].pause();
     let in_time = |ask: &dyn Fn()| {
         let begun = Stopwatch::start();
         ask();
@@ -156,7 +156,7 @@ fn a_gateway_that_does_not_answer_is_named_until_it_does() {
     eventually("it counts as gone", || states(first).contains(&json!("gone")));
     nobody_is_waited_for(first, &json!([silent]));
 
-    site.gateways[2].signal("CONT");
+    site.gateways[2].resume();
     eventually("it answers again", || states(first) == ["up", "up", "up"]);
     assert_eq!(json_of(first, "history")["missing"], json!([]));
     assert_eq!(missing_in(&ask_admin(first, "GET", "/api/v1/top")), "");

@@ -23,6 +23,7 @@ use super::clock::eventually;
 use super::output::Output;
 use super::raw_client::RawClient;
 use super::request::Request;
+use super::signals;
 
 /// Sections that are added to a configuration without them.
 const LISTEN: &str = "listen: 127.0.0.1:0\n";
@@ -245,8 +246,16 @@ impl Gateway {
 
     /// Sends a signal by its name: `HUP`, `TERM`, `INT`.
     pub fn signal(&self, name: &str) {
-        let status = Command::new("kill").arg(format!("-{name}")).arg(self.pid().to_string()).status();
-        assert!(status.expect("kill is installed").success(), "no process to signal");
+        signals::signal(self.pid(), name);
+    }
+
+    /// Stops the process: the kernel still accepts connections, and nothing is answered.
+    pub fn pause(&self) {
+        signals::pause(self.pid());
+    }
+
+    pub fn resume(&self) {
+        signals::resume(self.pid());
     }
 
     /// Replaces the configuration file and waits for the reload.

@@ -31,6 +31,7 @@ mod redis;
 mod redis_cluster;
 mod request;
 mod secure_origin;
+mod signals;
 mod signing_key;
 mod spellings;
 mod stop_on_drop;

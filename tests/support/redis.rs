@@ -8,6 +8,7 @@ use std::process::Stdio;
 use tempfile::TempDir;
 
 use super::clock::eventually;
+use super::signals;
 use super::unused_address::unused_address;
 
 /// A running `redis-server`; killed when it is dropped.
@@ -68,11 +69,11 @@ impl RedisServer {
 
     /// Stops the process with SIGSTOP: the kernel still accepts connections, and nothing is answered.
     pub fn pause(&self) {
-        self.signal("STOP");
+        signals::pause(self.child.id());
     }
 
     pub fn resume(&self) {
-        self.signal("CONT");
+        signals::resume(self.child.id());
     }
 
     /// Kills the process. Its data is lost.
@@ -87,12 +88,6 @@ impl RedisServer {
         self.kill();
         self.child = spawn(&self.folder, self.address, &self.options);
         assert!(self.answers(), "redis-server did not start again on {}", self.address);
-    }
-
-    #[track_caller]
-    fn signal(&self, name: &str) {
-        let status = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status();
-        assert!(status.expect("kill is installed").success(), "no process to signal");
     }
 
     /// Waits until it answers. Returns `false` if it ended.

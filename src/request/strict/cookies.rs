@@ -104,7 +104,7 @@ fn is_plain_byte(byte: u8) -> bool {
 }
 
 fn is_cookie_octet(byte: u8) -> bool {
-    (b'!'..=b'~').contains(&byte) & (byte != b'"') & (byte != b',') & (byte != b';') & (byte != b'\\')
+    (b'!'..=b'~').contains(&byte) && byte != b'"' && byte != b',' && byte != b';' && byte != b'\\'
 }
 
 #[cfg(test)]

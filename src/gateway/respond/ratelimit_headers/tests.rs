@@ -2,6 +2,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::*;
+use crate::decision::FoundKey;
 use crate::key::KeySpec;
 use crate::limit::Algorithm;
 use crate::limit::Count;
@@ -60,7 +61,7 @@ impl Shown {
     fn write(&self, fields: &mut Fields, told: &[Told]) {
         let mut reports = LimitReports::default();
         for Told { limit, standings } in told {
-            reports.add(LimitId(*limit), &self.limits[usize::from(*limit)], None, false, standings);
+            reports.add(LimitId(*limit), &self.limits[usize::from(*limit)], None, FoundKey::Whole, standings);
         }
         self.headers.write(fields, &reports);
     }
