@@ -46,9 +46,7 @@ impl KeyHasher {
     /// Hashes with this secret a hash that others can compute.
     #[must_use]
     pub fn rehash(&self, hash: KeyHash) -> KeyHash {
-        let mut hasher = SipHasher24::new_with_key(&self.secret);
-        hasher.write(&hash.0.to_le_bytes());
-        KeyHash(hasher.finish128().as_u128())
+        KeyHash(SipHasher24::new_with_key(&self.secret).hash(&hash.0.to_le_bytes()).as_u128())
     }
 
     /// The same key has another hash under each limit, by the name of the limit.

@@ -18,6 +18,11 @@ pub(crate) fn is_read_as(sent: &str, asked: &str) -> bool {
     if is_plain(sent.as_bytes()) && is_plain(asked.as_bytes()) {
         return sent.eq_ignore_ascii_case(asked);
     }
+    reads_letters(sent, asked)
+}
+
+/// The same of any two names.
+fn reads_letters(sent: &str, asked: &str) -> bool {
     let (sent, asked) = (folded(sent), folded(asked));
     let mut sent = letters(bare(&sent));
     for letter in letters(bare(&asked).trim_end_matches("[]")) {
@@ -28,13 +33,12 @@ pub(crate) fn is_read_as(sent: &str, asked: &str) -> bool {
     matches!(sent.next(), None | Some('['))
 }
 
-/// Whether two names differ in their first letters, as most names do, so that neither is read as the other. The same for
-/// bytes that are not yet known to be text.
+/// Whether two names differ before anything but a letter stands in one of them, as most names do, so that neither is read as
+/// the other. The same for bytes that are not yet known to be text.
 pub(crate) fn begins_otherwise(sent: &[u8], asked: &[u8]) -> bool {
-    match (sent, asked) {
-        ([one, ..], [other, ..]) => is_letter(*one) && is_letter(*other) && !one.eq_ignore_ascii_case(other),
-        _ => false,
-    }
+    let pairs = sent.iter().zip(asked);
+    let mut letters = pairs.take_while(|(one, other)| is_letter(**one) && is_letter(**other));
+    letters.any(|(one, other)| !one.eq_ignore_ascii_case(other))
 }
 
 /// Whether two names are equal without case.
@@ -182,6 +186,7 @@ mod tests {
         #[test]
         fn a_name_is_read_as_itself_and_any_two_are_compared(one in "[a-zA-Z0-9_.\\[\\]-]{1,10}", other in "[ -~\u{e9}]{0,10}") {
             prop_assert!(is_read_as(&one, &one));
+            prop_assert!(!begins_otherwise(one.as_bytes(), other.as_bytes()) || !reads_letters(&one, &other));
             prop_assert_eq!(is_same_but_for_case(&one, &other), is_same_but_for_case(&other, &one));
             is_read_as(&other, &one);
         }

@@ -75,7 +75,8 @@ pub fn cookie_values_like(
 
 /// Whether some application may read a cookie of one name as the one that is asked for.
 pub fn is_cookie(sent: &[u8], asked: &str) -> bool {
-    !begins_otherwise(sent, asked.as_bytes()) && is_read_as(&percent::text(sent.into()), asked)
+    sent == asked.as_bytes()
+        || !begins_otherwise(sent, asked.as_bytes()) && is_read_as(&percent::text(sent.into()), asked)
 }
 
 /// Whether some application may read a cookie as one that is `named`.

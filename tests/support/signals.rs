@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use super::eventually;
+use super::clock::eventually;
 
 /// Sends a signal by its name: `HUP`, `TERM`, `INT`.
 #[track_caller]

@@ -6,6 +6,8 @@ mod clock;
 #[path = "../../../../../tests/support/redis.rs"]
 #[expect(dead_code, unreachable_pub, reason = "shared with the tests of whole processes")]
 mod redis_server;
+#[path = "../../../../../tests/support/signals.rs"]
+mod signals;
 #[path = "../../../../../tests/support/unused_address.rs"]
 #[expect(unreachable_pub, reason = "shared with the tests of whole processes")]
 mod unused_address;
