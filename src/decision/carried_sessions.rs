@@ -74,14 +74,14 @@ pub const MAX_VALUE: usize = 4096;
 const MAX_READINGS: usize = 16;
 
 impl CarriedSessions {
-    /// Reads a request. `account` says whose a session is.
+    /// Reads a request. `account` says whose a session is. In a box, which goes with the request.
     pub fn read(
         policy: &Policy,
         head: &RequestHead<'_>,
         hasher: &KeyHasher,
         account: impl Fn(KeyHash) -> Option<KeyHash>,
-    ) -> Self {
-        let mut carried = Self::default();
+    ) -> Box<Self> {
+        let mut carried = Box::<Self>::default();
         let is_of_host = policy.session_carriers.iter().any(|carrier| carrier.is_of_host);
         let host = is_of_host.then(|| head.host.as_str());
         for (number, carrier) in (0..).zip(policy.session_carriers.iter()) {
@@ -102,7 +102,8 @@ impl CarriedSessions {
             });
             carried.unread = carried.unread.or(unread);
         }
-        Self { host: host.map(Into::into), ..carried }
+        carried.host = host.map(Into::into);
+        carried
     }
 
     fn add(&mut self, carried: CarriedSession) {

@@ -33,12 +33,12 @@ fn reads_letters(sent: &str, asked: &str) -> bool {
     matches!(sent.next(), None | Some('['))
 }
 
-/// Whether two names differ before anything but a letter stands in one of them, as most names do, so that neither is read as
-/// the other. The same for bytes that are not yet known to be text.
+/// Whether the first difference of two names is one of letters, behind letters alone, so that neither is read as the other.
+/// Most names differ so. The same for bytes that are not yet known to be text.
 pub(crate) fn begins_otherwise(sent: &[u8], asked: &[u8]) -> bool {
-    let pairs = sent.iter().zip(asked);
-    let mut letters = pairs.take_while(|(one, other)| is_letter(**one) && is_letter(**other));
-    letters.any(|(one, other)| !one.eq_ignore_ascii_case(other))
+    let first_difference = sent.iter().zip(asked).find(|(one, other)| one != other || !is_letter(**one));
+    first_difference
+        .is_some_and(|(one, other)| is_letter(*one) && is_letter(*other) && !one.eq_ignore_ascii_case(other))
 }
 
 /// Whether two names are equal without case.

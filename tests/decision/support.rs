@@ -327,7 +327,7 @@ impl World {
 
     /// The sessions that a request carries. `known` says whose they are.
     pub(crate) fn sessions(&self, ask: &Ask, known: &HashMap<KeyHash, KeyHash>, hasher: &KeyHasher) -> CarriedSessions {
-        CarriedSessions::read(&self.policy, &ask.head(), hasher, |session| known.get(&session).copied())
+        *CarriedSessions::read(&self.policy, &ask.head(), hasher, |session| known.get(&session).copied())
     }
 
     /// What waits for the answer to say whether somebody has signed in.

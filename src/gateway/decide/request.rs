@@ -41,7 +41,7 @@ pub async fn decide(
     let banned = store.bans().of_address(facts.identity.client.address());
     let key_ring = live.device_cookies.then(|| store.key_ring().load());
     let device_keys = key_ring.as_deref().map(|ring| DeviceKeys { ring, now: facts.started });
-    let sessions = carried_sessions(live, &head, store, facts.started).map(Box::new);
+    let sessions = carried_sessions(live, &head, store, facts.started);
     let mut entry = decision::enter(&live.policy, &head)
         .with_device_keys(device_keys)
         .with_sessions(sessions.as_deref())
@@ -98,7 +98,7 @@ fn carried_sessions(
     head: &RequestHead<'_>,
     store: &AnyStore,
     now: Timestamp,
-) -> Option<CarriedSessions> {
+) -> Option<Box<CarriedSessions>> {
     if live.policy.session_carriers.is_empty() {
         return None;
     }
