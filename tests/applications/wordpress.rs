@@ -153,7 +153,7 @@ fn a_session_of_ones_own_is_no_success_of_anybody_else() {
     }
 }
 
-/// A name that WordPress does not take for one leaves the session's owner signed in, with new cookies each time.
+/// A field that WordPress does not read leaves the session's owner signed in, with new cookies each time.
 #[test]
 fn no_success_is_forged_from_any_number_of_addresses() {
     let site = WordPress::start();
@@ -162,7 +162,7 @@ fn no_success_is_forged_from_any_number_of_addresses() {
     let own = Mutex::new(session(&own.send()).expect("a session"));
     success_stays_the_names_own(&site, &gateway, "bob", |from| {
         let mut cookies = own.lock().expect("no panic meanwhile");
-        let answer = gateway.post("/wp-login.php").from(from).header("Cookie", &cookies).form("log[]=bob").send();
+        let answer = gateway.post("/wp-login.php").from(from).header("Cookie", &cookies).form("LOG=bob").send();
         if let Some(renewed) = session(&answer) {
             *cookies = renewed;
         }
