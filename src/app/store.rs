@@ -97,6 +97,14 @@ impl Observer for StoreMetricsObserver {
     fn failed(&self, _cause: &'static str) {
         self.0.failed();
     }
+
+    fn went_down(&self) {
+        self.0.went_down();
+    }
+
+    fn overloaded(&self) {
+        self.0.overloaded();
+    }
 }
 
 /// `counts are kept in redis at 127.0.0.1:6379 (single), prefix portcullis`, without any password.

@@ -30,6 +30,9 @@ pub enum StoreError {
     /// Redis does not answer, and a limit denies during an outage.
     #[error("redis does not answer")]
     Outage,
+    /// This gateway is too busy to ask Redis, which may well answer.
+    #[error("the gateway is too busy to ask redis")]
+    Overload,
     /// Another process had taken over the counts, and is gone.
     #[error("the process that has taken over is gone")]
     SuccessorGone,
@@ -42,4 +45,10 @@ pub trait Observer: Send + Sync + std::fmt::Debug {
 
     /// Redis did not answer a decision, or is known to be down and was not asked; `cause` is a label.
     fn failed(&self, cause: &'static str);
+
+    /// A server was up until now, and is down.
+    fn went_down(&self);
+
+    /// A request was refused because this gateway is too busy to ask.
+    fn overloaded(&self);
 }

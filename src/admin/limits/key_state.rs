@@ -119,12 +119,15 @@ pub(super) async fn reset(
 fn unavailable(error: StoreError) -> Problem {
     let reason = match error {
         StoreError::Outage => REDIS_DOWN,
+        StoreError::Overload => TOO_BUSY,
         StoreError::SuccessorGone => SUCCESSOR_GONE,
     };
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, reason)
 }
 
 const REDIS_DOWN: &str = "Redis does not answer, and this limit has `on_failure: deny`";
+
+const TOO_BUSY: &str = "this gateway is too busy to ask Redis";
 
 const SUCCESSOR_GONE: &str = "another process took over from this one, and that process is gone";
 

@@ -31,6 +31,12 @@ pub const UPSTREAM_HEALTHY: MetricName =
 pub const STORE_UP: MetricName = MetricName { name: "portcullis_store_up", help: "1 while the store answers" };
 pub const STORE_ERRORS: MetricName =
     MetricName { name: "portcullis_store_errors", help: "Decisions that the store did not answer" };
+pub const STORE_DOWN: MetricName =
+    MetricName { name: "portcullis_store_down", help: "How often a server of the store went down" };
+pub const OVERLOAD: MetricName = MetricName {
+    name: "portcullis_overload",
+    help: "Requests refused with 503 because this gateway was too busy to ask the store",
+};
 pub const STORE_ROUND_TRIP: MetricName = MetricName {
     name: "portcullis_store_round_trip_seconds",
     help: "Time that Redis takes for a decision, the network included",

@@ -60,6 +60,8 @@ pub struct Metrics {
     upstream_healthy: Family<ServerLabels, Gauge>,
     store_up: Family<StoreLabels, Gauge>,
     store_errors: Family<StoreLabels, Counter>,
+    store_down: Family<StoreLabels, Counter>,
+    overload: Counter,
     store_round_trip: Family<StoreLabels, Histogram>,
     store_keys: Family<StoreLabels, Gauge>,
     connections: Gauge,
@@ -100,6 +102,8 @@ impl Metrics {
             upstream_healthy: register(&mut registry, names::UPSTREAM_HEALTHY),
             store_up: register(&mut registry, names::STORE_UP),
             store_errors: register(&mut registry, names::STORE_ERRORS),
+            store_down: register(&mut registry, names::STORE_DOWN),
+            overload: register(&mut registry, names::OVERLOAD),
             store_round_trip: register(&mut registry, names::STORE_ROUND_TRIP),
             store_keys: register(&mut registry, names::STORE_KEYS),
             connections: register(&mut registry, names::CONNECTIONS),
@@ -209,6 +213,8 @@ impl Metrics {
         let labels = StoreLabels { kind };
         StoreMetrics {
             errors: self.store_errors.get_or_create_owned(&labels),
+            down: self.store_down.get_or_create_owned(&labels),
+            overload: self.overload.clone(),
             round_trip: self.store_round_trip.get_or_create_owned(&labels),
         }
     }

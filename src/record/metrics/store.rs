@@ -9,6 +9,8 @@ use super::Histogram;
 #[derive(Clone, Debug)]
 pub struct StoreMetrics {
     pub(super) errors: Counter,
+    pub(super) down: Counter,
+    pub(super) overload: Counter,
     pub(super) round_trip: Histogram,
 }
 
@@ -21,5 +23,15 @@ impl StoreMetrics {
     /// The store did not answer a decision.
     pub fn failed(&self) {
         self.errors.inc();
+    }
+
+    /// A server of the store was up until now, and is down.
+    pub fn went_down(&self) {
+        self.down.inc();
+    }
+
+    /// A request was refused because this gateway is too busy to ask the store.
+    pub fn overloaded(&self) {
+        self.overload.inc();
     }
 }

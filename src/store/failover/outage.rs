@@ -69,6 +69,19 @@ impl Failover {
         Ok(verdicts)
     }
 
+    /// Refuses a request that this gateway is too busy to ask Redis about: Redis answers others, so that nothing is decided
+    /// beside it.
+    pub(super) fn refuse_overload(
+        &self,
+        batch: &Batch<'_>,
+        decided: &mut RedisDecision,
+    ) -> Result<Vec<Verdict>, StoreError> {
+        let charged = places(batch, |place, charge| decided.is_charged(place) && !charge.is_attempt());
+        self.redis.give_back(batch, decided, &charged);
+        self.redis.shared().observer.overloaded();
+        Err(StoreError::Overload)
+    }
+
     /// Looks at the keys whose servers do not answer.
     pub(super) fn look_in_outage(
         &self,

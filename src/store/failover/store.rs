@@ -205,7 +205,9 @@ impl Store for Failover {
         let epoch = self.denied.epoch();
         let mut decided = self.redis.decide(batch, remembered).await;
         let local_batch = to_local_keys(batch);
-        let mut verdicts = if decided.verdicts.iter().all(Option::is_some) {
+        let mut verdicts = if decided.is_overload {
+            self.refuse_overload(batch, &mut decided)
+        } else if decided.verdicts.iter().all(Option::is_some) {
             Ok(decided.verdicts.iter().flatten().cloned().collect())
         } else {
             self.decide_in_outage(batch, &local_batch, remembered, &mut decided)

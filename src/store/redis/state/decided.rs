@@ -11,6 +11,8 @@ pub struct RedisDecision {
     pub verdicts: Vec<Option<Verdict>>,
     /// The number under which slots were taken.
     pub(in crate::store::redis) holder: u32,
+    /// This gateway was too busy to ask for a binding charge, so that nobody knows whether the request may pass.
+    pub is_overload: bool,
 }
 
 impl RedisDecision {

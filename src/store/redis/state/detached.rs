@@ -34,7 +34,7 @@ pub(in crate::store::redis) async fn decide(
     });
     match receiver.await {
         Ok(decision) => decision.take(),
-        Err(_) => RedisDecision { verdicts: vec![None; batch.charges.len()], holder: 0 },
+        Err(_) => RedisDecision { verdicts: vec![None; batch.charges.len()], ..RedisDecision::default() },
     }
 }
 

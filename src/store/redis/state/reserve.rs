@@ -4,8 +4,6 @@ use std::sync::Arc;
 
 use redis::Value;
 use smallvec::SmallVec;
-use tokio::time::Instant;
-use tokio::time::timeout_at;
 
 use super::core::RedisCore;
 use super::decided::RedisDecision;
@@ -28,9 +26,17 @@ use crate::store::redis::scripts::Purpose;
 use crate::store::redis::scripts::SettlementAction;
 use crate::store::redis::scripts::answer;
 use crate::store::redis::settings::Mode;
+use crate::timer::PeerTimedOut;
+use crate::timer::peer_timeout;
 
 /// The verdicts that are known, in the order of the batch.
 type Verdicts = Vec<Option<Verdict>>;
+
+/// How much longer than the timeout of a silent server a decision waits for its answer, while the server answers others.
+const PATIENCE: u32 = 10;
+
+/// The server answers others, but this question or its answer waits for its turn for too long.
+struct Overload;
 
 impl RedisCore {
     pub(in crate::store::redis) fn is_one_slot(&self, batch: &Batch<'_>) -> bool {
@@ -55,29 +61,35 @@ impl RedisCore {
         remembered: bool,
     ) -> RedisDecision {
         let holder = self.shared.holder();
-        let verdicts = if batch.known.is_empty() || self.is_together(batch) {
+        if batch.known.is_empty() || self.is_together(batch) {
             self.decide_parts(batch, &self.parts(batch), holder).await
         } else if self.is_known(&batch.known).await.unwrap_or(remembered) {
             let others = without_exempt(batch);
-            let verdicts = self.decide_parts(&others, &self.parts(&others), holder).await;
-            with_exempt(batch, verdicts)
+            let decided = self.decide_parts(&others, &self.parts(&others), holder).await;
+            RedisDecision { verdicts: with_exempt(batch, decided.verdicts), ..decided }
         } else {
             let unknown = Batch { charges: batch.charges.clone(), ..Batch::default() };
             self.decide_parts(&unknown, &self.parts(&unknown), holder).await
-        };
-        RedisDecision { verdicts, holder }
+        }
     }
 
     /// Decides these parts together.
-    async fn decide_parts(self: &Arc<Self>, batch: &Batch<'_>, parts: &[SlotCharges<'_, '_>], holder: u32) -> Verdicts {
-        match parts {
-            [] => Vec::new(),
+    async fn decide_parts(
+        self: &Arc<Self>,
+        batch: &Batch<'_>,
+        parts: &[SlotCharges<'_, '_>],
+        holder: u32,
+    ) -> RedisDecision {
+        let (verdicts, is_overload) = match parts {
+            [] => (Vec::new(), false),
             [only] => match self.ask(only, &batch.known, Purpose::Decide, holder).await {
-                Some(verdicts) => verdicts.into_iter().map(Some).collect(),
-                None => vec![None; batch.charges.len()],
+                Ok(Some(verdicts)) => (verdicts.into_iter().map(Some).collect(), false),
+                Ok(None) => (vec![None; batch.charges.len()], false),
+                Err(Overload) => (vec![None; batch.charges.len()], only.binds()),
             },
             _ => Box::pin(self.reserve(batch, parts, holder)).await,
-        }
+        };
+        RedisDecision { verdicts, holder, is_overload }
     }
 
     pub(in crate::store::redis) async fn look(&self, batch: &Batch<'_>, remembered: bool) -> Vec<Option<Verdict>> {
@@ -94,7 +106,7 @@ impl RedisCore {
         let parts = self.parts(batch);
         let answers = join_all(parts.iter().map(|part| self.ask(part, known, Purpose::Look, 0))).await;
         let mut verdicts: Verdicts = vec![None; batch.charges.len()];
-        parts.iter().zip(answers).for_each(|(part, answer)| fill(&mut verdicts, part, answer));
+        parts.iter().zip(answers).for_each(|(part, answer)| fill(&mut verdicts, part, answer.unwrap_or_default()));
         verdicts
     }
 
@@ -128,14 +140,19 @@ impl RedisCore {
 
     /// Decides binding parts one after the other until one denies, and parts with only shadow limits at the same time.
     ///
-    /// A part whose server does not answer is left out: if the server has charged it, the charge stays.
-    async fn reserve(self: &Arc<Self>, batch: &Batch<'_>, parts: &[SlotCharges<'_, '_>], holder: u32) -> Verdicts {
-        let deadline = Instant::now() + self.shared.settings.timeout;
+    /// A part whose server does not answer is left out: if the server has charged it, the charge stays. Also returns whether
+    /// this gateway was too busy to ask for a binding part; the rest was not asked for then.
+    async fn reserve(
+        self: &Arc<Self>,
+        batch: &Batch<'_>,
+        parts: &[SlotCharges<'_, '_>],
+        holder: u32,
+    ) -> (Verdicts, bool) {
         let (binding, shadows): (Vec<_>, Vec<_>) = parts.iter().partition(|part| part.binds());
         let in_order = async {
             let mut verdicts: Verdicts = vec![None; batch.charges.len()];
             for (position, part) in binding.iter().enumerate() {
-                let answer = self.ask_until(deadline, part, Purpose::Decide, holder).await;
+                let Ok(answer) = self.ask(part, &[], Purpose::Decide, holder).await else { return (verdicts, true) };
                 fill(&mut verdicts, part, answer);
                 if !is_denied(batch, &verdicts, Force::Binding) {
                     continue;
@@ -144,53 +161,42 @@ impl RedisCore {
                 // once.
                 let later = &binding[position + 1..];
                 let returned = to_return(batch, &verdicts);
-                let give_back = timeout_at(deadline, self.give_back(parts, &verdicts, &returned, holder));
-                let asking = join_all(later.iter().map(|part| self.ask_until(deadline, part, Purpose::Deny, holder)));
+                let give_back = self.give_back(parts, &verdicts, &returned, holder);
+                let asking = join_all(later.iter().map(|part| self.ask(part, &[], Purpose::Deny, holder)));
                 let (_, answers) = tokio::join!(give_back, asking);
-                later.iter().zip(answers).for_each(|(part, answer)| fill(&mut verdicts, part, answer));
+                later.iter().zip(answers).for_each(|(part, answer)| fill(&mut verdicts, part, answer.unwrap_or_default()));
                 take_out(batch, &mut verdicts, &returned);
                 break;
             }
-            verdicts
+            (verdicts, false)
         };
-        let decide_shadows =
-            join_all(shadows.iter().map(|part| self.ask_until(deadline, part, Purpose::Decide, holder)));
-        let (mut verdicts, answers) = tokio::join!(in_order, decide_shadows);
-        shadows.iter().zip(answers).for_each(|(part, answer)| fill(&mut verdicts, part, answer));
+        let decide_shadows = join_all(shadows.iter().map(|part| self.ask(part, &[], Purpose::Decide, holder)));
+        let ((mut verdicts, is_overload), answers) = tokio::join!(in_order, decide_shadows);
+        shadows.iter().zip(answers).for_each(|(part, answer)| fill(&mut verdicts, part, answer.unwrap_or_default()));
         // Several keys of one shadow limit also pass only together.
         let returned = to_return(batch, &verdicts);
         if !returned.is_empty() {
-            drop(timeout_at(deadline, self.give_back(parts, &verdicts, &returned, holder)).await);
+            self.give_back(parts, &verdicts, &returned, holder).await;
             take_out(batch, &mut verdicts, &returned);
         }
-        verdicts
+        (verdicts, is_overload)
     }
 
-    async fn ask_until(
-        self: &Arc<Self>,
-        deadline: Instant,
-        part: &SlotCharges<'_, '_>,
-        purpose: Purpose,
-        holder: u32,
-    ) -> Option<Vec<Verdict>> {
-        if Instant::now() >= deadline {
-            return None;
-        }
-        timeout_at(deadline, self.ask(part, &[], purpose, holder)).await.ok().flatten()
-    }
-
+    /// `None`: the server does not answer.
     async fn ask(
         &self,
         part: &SlotCharges<'_, '_>,
         known: &[KnownClientKey],
         purpose: Purpose,
         holder: u32,
-    ) -> Option<Vec<Verdict>> {
+    ) -> Result<Option<Vec<Verdict>>, Overload> {
         let prefix = &self.shared.settings.key_prefix;
         let group = DecisionCall { prefix, time: &self.shared.time, holder, charges: &part.charges, known };
         let invocation = group.invocation(purpose);
-        let answer = self.links.call(part.slot, &invocation).await.ok()?;
-        answer::read(&answer, &part.charges)
+        let patience = self.shared.settings.timeout * PATIENCE;
+        let answer = peer_timeout(patience, self.links.call(part.slot, &invocation)).await;
+        let answer = answer.map_err(|PeerTimedOut| Overload)?;
+        Ok(answer.ok().and_then(|answer| answer::read(&answer, &part.charges)))
     }
 
     /// Gives back what was charged at these places, with one call for each part. A call without an answer is not

@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use redis::Cmd;
-use redis::RedisError;
 use redis::Value;
-use tokio::time;
 use tokio::time::Instant;
 
 use super::failure::Failure;
@@ -22,6 +20,7 @@ use crate::store::redis::scripts::Invocation;
 use crate::store::redis::settings::Mode;
 use crate::store::redis::transport::breaker::DownCause;
 use crate::store::redis::transport::connection::RedisConnection;
+use crate::store::redis::transport::fault::SendError;
 use crate::store::redis::transport::fault::ServerFault;
 use crate::store::redis::transport::url::Address;
 
@@ -42,6 +41,10 @@ impl Observer for NoObserver {
     fn round_trip(&self, _span: Duration) {}
 
     fn failed(&self, _cause: &'static str) {}
+
+    fn went_down(&self) {}
+
+    fn overloaded(&self) {}
 }
 
 /// More redirections and script loads than this in one call count as a refusal.
@@ -66,10 +69,10 @@ impl Links {
         }
     }
 
-    /// Runs a script on the server of this slot, within the timeout of the settings.
+    /// Runs a script on the server of this slot. A server that is silent for the timeout of the settings is down.
     pub async fn call(&self, slot: u16, invocation: &Invocation) -> Result<Value, Failure> {
         let node = self.shared.topology.node(slot).ok_or_else(|| self.unasked())?;
-        self.bounded(node, async |progress| self.run(slot, invocation, progress).await).await
+        self.observed(node, async |progress| self.run(slot, invocation, progress).await).await
     }
 
     /// The same for a call that is not a decision: a server that refuses it may still decide.
@@ -79,7 +82,7 @@ impl Links {
             progress.is_best_effort = true;
             self.run(slot, invocation, progress).await
         };
-        self.bounded(node, run).await
+        self.observed(node, run).await
     }
 
     /// Publishes a message to every gateway that is subscribed to this channel. `Err`: they may not get it.
@@ -89,15 +92,14 @@ impl Links {
         // Any server of a cluster forwards it to all others.
         let map = self.shared.topology.map();
         let node = map.masters.iter().find(|node| node.is_up()).ok_or(Failure::Open)?;
-        self.bounded(Arc::clone(node), async |progress| self.once(&publish, progress).await).await.map(drop)
+        self.observed(Arc::clone(node), async |progress| self.once(&publish, progress).await).await.map(drop)
     }
 
     /// Runs a command that no decision depends on. Its errors are returned to the caller and do not open the breaker.
     pub async fn command(&self, slot: u16, command: &Cmd) -> Result<Value, Failure> {
         let node = self.shared.topology.node(slot).ok_or(Failure::Open)?;
-        let answer = self.bounded(node, async |progress| {
+        let answer = self.observed(node, async |progress| {
             let connection = self.connection(progress).await?;
-            progress.sent = true;
             match connection.send(command).await {
                 Err(error) => self.conclude(Err(error), progress),
                 Ok(answer) => Ok(answer),
@@ -112,32 +114,23 @@ impl Links {
         answer
     }
 
-    async fn bounded(
+    /// Makes a call, which ends with its connection at the latest. It has no timer of its own, because that would measure how
+    /// busy this core is: the connection ends when the server is silent.
+    async fn observed(
         &self,
         node: Arc<RedisNode>,
         call: impl AsyncFnOnce(&mut Progress) -> Result<Value, Failure>,
     ) -> Result<Value, Failure> {
         let begun = Instant::now();
-        let mut progress = Progress { generation: 0, node, sent: false, is_best_effort: false };
-        let answer = time::timeout(self.shared.settings.timeout, call(&mut progress)).await;
-        match answer {
-            Ok(Ok(value)) => {
-                self.observer.round_trip(begun.elapsed());
-                Ok(value)
-            }
-            Ok(failed) => failed,
-            Err(_) => {
-                self.blame(&progress, DownCause::Timeout);
-                Err(if progress.sent { Failure::Unknown } else { Failure::Open })
-            }
-        }
+        let answer = call(&mut Progress { generation: 0, node, is_best_effort: false }).await?;
+        self.observer.round_trip(begun.elapsed());
+        Ok(answer)
     }
 
     async fn run(&self, slot: u16, invocation: &Invocation, progress: &mut Progress) -> Result<Value, Failure> {
         let mut asking = false;
         for _ in 0..DETOURS {
             let connection = self.connection(progress).await?;
-            progress.sent = true;
             let answer = if asking {
                 Box::pin(connection.send_asking(&invocation.command)).await
             } else {
@@ -148,19 +141,16 @@ impl Links {
             match answer {
                 Ok(Value::ServerError(error)) => match (error.code(), redirection(&error)) {
                     ("NOSCRIPT", _) => {
-                        progress.sent = false;
                         Box::pin(connection.load(&invocation.script.text)).await.map_err(|fault| {
                             self.blame(progress, fault.cause);
                             Failure::Refused
                         })?;
                     }
                     ("MOVED", Some((host, port))) if self.shared.settings.mode == Mode::Cluster => {
-                        progress.sent = false;
                         let address = other_server(&progress.node, host, port);
                         progress.node = self.shared.topology.move_slot(slot, &address);
                     }
                     ("ASK", Some((host, port))) => {
-                        progress.sent = false;
                         asking = true;
                         let address = other_server(&progress.node, host, port);
                         progress.node = self.shared.topology.add_server(&address);
@@ -180,7 +170,6 @@ impl Links {
 
     async fn once(&self, command: &Cmd, progress: &mut Progress) -> Result<Value, Failure> {
         let connection = self.connection(progress).await?;
-        progress.sent = true;
         match connection.send(command).await {
             // Only this command is forbidden: the server can still decide.
             Ok(Value::ServerError(error)) if DownCause::of_answer(&error) == DownCause::NoPermission => {
@@ -191,13 +180,13 @@ impl Links {
         }
     }
 
-    fn conclude(&self, answer: Result<Value, RedisError>, progress: &Progress) -> Result<Value, Failure> {
+    fn conclude(&self, answer: Result<Value, SendError>, progress: &Progress) -> Result<Value, Failure> {
         match answer {
             Ok(Value::ServerError(error)) => Err(self.refusal(progress, &ServerFault::of_answer(&error))),
             Ok(value) => Ok(value),
             Err(error) => {
-                self.blame(progress, DownCause::of_error(&error));
-                Err(Failure::Unknown)
+                self.blame(progress, error.cause());
+                Err(if error.is_unsent() { Failure::Open } else { Failure::Unknown })
             }
         }
     }
@@ -213,7 +202,9 @@ impl Links {
 
     fn blame(&self, progress: &Progress, cause: DownCause) {
         self.observer.failed(cause.word());
-        progress.node.fail(progress.generation, cause);
+        if progress.node.fail(progress.generation, cause) {
+            self.shared.observer.went_down();
+        }
     }
 
     /// Of a call that is not sent, because its server is known to be down.
@@ -241,7 +232,7 @@ impl Links {
         if let Some(connection) = node_connection.current(progress).map_err(|_| self.unasked())? {
             return Ok(connection);
         }
-        match self.shared.connector.connect(&node_connection.node.address).await {
+        match self.shared.connector.connect_for_decisions(&node_connection.node.address).await {
             Ok(connection) => {
                 *node_connection.established.lock() =
                     Some(Established { generation: progress.generation, connection: connection.clone() });

@@ -44,18 +44,22 @@ impl RedisNode {
         self.state().cause.is_none()
     }
 
-    /// A call of `generation` failed.
-    pub(in crate::store::redis) fn fail(&self, generation: u64, cause: DownCause) {
-        if self.breaker.open(generation, cause) {
+    /// A call of `generation` failed. Returns whether the server was up until now.
+    pub(in crate::store::redis) fn fail(&self, generation: u64, cause: DownCause) -> bool {
+        let went_down = self.breaker.open(generation, cause);
+        if went_down {
             self.changed.notify_one();
         }
+        went_down
     }
 
-    /// A probe failed: the server is down for this cause.
-    pub(in crate::store::redis) fn stay_down(&self, cause: DownCause) {
-        if !self.breaker.open(self.state().generation, cause) {
+    /// A probe failed: the server is down for this cause. Returns whether it was up until now.
+    pub(in crate::store::redis) fn stay_down(&self, cause: DownCause) -> bool {
+        let went_down = self.breaker.open(self.state().generation, cause);
+        if !went_down {
             self.breaker.explain(cause);
         }
+        went_down
     }
 
     pub(in crate::store::redis) fn recover(&self) {

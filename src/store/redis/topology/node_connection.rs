@@ -28,7 +28,6 @@ pub(super) struct Established {
 pub(super) struct Progress {
     pub(super) node: Arc<RedisNode>,
     pub(super) generation: u64,
-    pub(super) sent: bool,
     /// A refusal of this call does not open the breaker.
     pub(super) is_best_effort: bool,
 }

@@ -22,6 +22,8 @@ use crate::store::redis::transport::breaker::DownCause;
 use crate::store::redis::transport::connection::RedisConnection;
 use crate::store::redis::transport::fault::ServerFault;
 use crate::store::resets::Resets;
+use crate::timer::PeerTimedOut;
+use crate::timer::peer_timeout;
 
 /// How often the monitor probes a server that is down.
 const PACE: Duration = Duration::from_millis(100);
@@ -57,7 +59,7 @@ pub(in crate::store::redis) async fn monitor(shared: Arc<SharedRedis>, node: Arc
         }
         let bound = if state.cause.is_some() { DOWN_TIMEOUT } else { UP_TIMEOUT };
         let probe = probe(&shared, &node, &resets, &mut connection, &mut warnings);
-        let answered = time::timeout(bound, probe).await.unwrap_or_else(|_| Err(ServerFault::timeout()));
+        let answered = peer_timeout(bound, probe).await.unwrap_or_else(|PeerTimedOut| Err(ServerFault::timeout()));
         match answered {
             Ok(()) => {
                 if !node.is_up() {
@@ -69,7 +71,9 @@ pub(in crate::store::redis) async fn monitor(shared: Arc<SharedRedis>, node: Arc
                 wait_for_doubt(&shared, &node, connection.as_ref(), &mut warnings, &mut report).await;
             }
             Err(fault) => {
-                node.stay_down(fault.cause);
+                if node.stay_down(fault.cause) {
+                    shared.observer.went_down();
+                }
                 if report.went_down(fault.cause, Some(&fault)) {
                     shared.topology.refresh.notify_one();
                 }
@@ -176,7 +180,7 @@ async fn wait_for_doubt(
             }
             _ = round.tick() => {
                 let size = redis::cmd("DBSIZE");
-                match time::timeout(UP_TIMEOUT, connection.ask(&size)).await {
+                match peer_timeout(UP_TIMEOUT, connection.ask(&size)).await {
                     Ok(Ok(Value::Int(keys))) => {
                         node.keys.store(u64::try_from(keys).unwrap_or_default(), Ordering::Relaxed);
                         shared.notify();
@@ -187,7 +191,7 @@ async fn wait_for_doubt(
                 }
                 rounds += 1;
                 if rounds % INSPECTION == 0
-                    && time::timeout(UP_TIMEOUT, warnings.look(connection, &node.address)).await.is_err()
+                    && peer_timeout(UP_TIMEOUT, warnings.look(connection, &node.address)).await.is_err()
                 {
                     return;
                 }

@@ -32,7 +32,7 @@ pub struct SharedRedis {
     pub(in crate::store::redis) time: Time,
     /// Hashes with the prefix alone, so that there is no secret that gateways must agree on or that Redis could lose.
     pub(in crate::store::redis) hasher: KeyHasher,
-    pub(in crate::store::redis) observer: Arc<dyn Observer>,
+    pub(in crate::store) observer: Arc<dyn Observer>,
     pub(in crate::store::redis) connector: Connector,
     pub(in crate::store::redis) topology: Topology,
     /// Sent when the state of a server or of this struct has changed.
@@ -89,7 +89,7 @@ impl SharedRedis {
             key_ring: Arc::new(LiveKeyRing::new(clock.now())),
             keys_requested: AtomicBool::new(false),
             hasher: KeyHasher::shared(&settings.key_prefix),
-            connector: Connector::new(first.login.clone(), first.database),
+            connector: Connector::new(first.login.clone(), first.database, settings.timeout),
             topology,
             updates: watch::Sender::new(()),
             is_discovered: AtomicBool::new(settings.mode == Mode::Single),

@@ -14,7 +14,6 @@ use tokio::net;
 use tokio::net::TcpSocket;
 use tokio::net::TcpStream;
 use tokio::net::UnixStream;
-use tokio::time;
 use tokio_rustls::TlsConnector;
 
 use super::breaker::DownCause;
@@ -23,6 +22,8 @@ use super::connection::RedisConnection;
 use super::fault::ServerFault;
 use super::url::Address;
 use super::url::Login;
+use crate::timer::PeerTimedOut;
+use crate::timer::peer_timeout;
 use crate::tls::client::client_config;
 use crate::tls::client::system_roots;
 
@@ -31,8 +32,18 @@ use crate::tls::client::system_roots;
 pub(in crate::store::redis) struct Connector {
     pub(in crate::store::redis) login: Login,
     pub(in crate::store::redis) database: i64,
+    timeout: Duration,
     /// Made for the first connection with TLS, because reading the system's certificates takes a while.
     tls: OnceLock<Arc<ClientConfig>>,
+}
+
+/// What a connection is for.
+#[derive(Clone)]
+enum Use {
+    Commands,
+    /// The server may be silent for this long.
+    Decisions(Duration),
+    Messages(OnPush),
 }
 
 /// How long connecting may take, with TLS and login.
@@ -46,13 +57,24 @@ const UNACKNOWLEDGED_TIMEOUT: Duration = Duration::from_secs(1);
 const KEEPALIVE: Duration = Duration::from_secs(2);
 
 impl Connector {
-    pub(in crate::store::redis) fn new(login: Login, database: i64) -> Self {
-        Self { login, database, tls: OnceLock::new() }
+    /// `timeout`: how long a server may be silent while it decides.
+    pub(in crate::store::redis) fn new(login: Login, database: i64, timeout: Duration) -> Self {
+        Self { login, database, timeout, tls: OnceLock::new() }
     }
 
-    /// Connects to a server for commands.
+    /// Connects to a server for commands that may take as long as their caller waits.
     pub(in crate::store::redis) async fn connect(&self, address: &Address) -> Result<RedisConnection, ServerFault> {
-        self.open(address, &self.login, self.database, None).await
+        self.open(address, &self.login, self.database, Use::Commands).await
+    }
+
+    /// Connects to a server for decisions: the connection ends when the server is silent for the timeout, and the caller waits no
+    /// longer than that for the connection.
+    pub(in crate::store::redis) async fn connect_for_decisions(
+        &self,
+        address: &Address,
+    ) -> Result<RedisConnection, ServerFault> {
+        let opening = self.open(address, &self.login, self.database, Use::Decisions(self.timeout));
+        peer_timeout(self.timeout, opening).await.unwrap_or_else(|PeerTimedOut| Err(ServerFault::timeout()))
     }
 
     /// Connects to a server for push messages.
@@ -61,7 +83,7 @@ impl Connector {
         address: &Address,
         on_push: OnPush,
     ) -> Result<RedisConnection, ServerFault> {
-        self.open(address, &self.login, self.database, Some(on_push)).await
+        self.open(address, &self.login, self.database, Use::Messages(on_push)).await
     }
 
     /// Connects to a sentinel. Sentinels often have no password even if the servers have one.
@@ -70,9 +92,10 @@ impl Connector {
         address: &Address,
         on_push: Option<OnPush>,
     ) -> Result<RedisConnection, ServerFault> {
-        match self.open(address, &self.login, 0, on_push.clone()).await {
+        let purpose = on_push.map_or(Use::Commands, Use::Messages);
+        match self.open(address, &self.login, 0, purpose.clone()).await {
             Err(ServerFault { cause: DownCause::NoAuth, .. }) => {
-                self.open(address, &Login::default(), 0, on_push).await
+                self.open(address, &Login::default(), 0, purpose).await
             }
             other => other,
         }
@@ -83,25 +106,25 @@ impl Connector {
         address: &Address,
         login: &Login,
         database: i64,
-        on_push: Option<OnPush>,
+        purpose: Use,
     ) -> Result<RedisConnection, ServerFault> {
         let opened = async {
             match address {
                 Address::Tcp { host, port, tls: false } => {
-                    handshake(tcp(host, *port).await?, login, database, on_push).await
+                    handshake(tcp(host, *port).await?, login, database, purpose).await
                 }
                 Address::Tcp { host, port, tls: true } => {
                     let name = ServerName::try_from(host.clone()).map_err(io::Error::other)?;
                     let connector = TlsConnector::from(self.tls()?);
                     let stream = connector.connect(name, tcp(host, *port).await?).await?;
-                    handshake(stream, login, database, on_push).await
+                    handshake(stream, login, database, purpose).await
                 }
-                Address::Unix(path) => handshake(UnixStream::connect(path).await?, login, database, on_push).await,
+                Address::Unix(path) => handshake(UnixStream::connect(path).await?, login, database, purpose).await,
             }
         };
-        match time::timeout(CONNECT_TIMEOUT, opened).await {
+        match peer_timeout(CONNECT_TIMEOUT, opened).await {
             Ok(opened) => opened,
-            Err(_) => Err(ServerFault {
+            Err(PeerTimedOut) => Err(ServerFault {
                 cause: DownCause::Timeout,
                 detail: format!("connecting takes longer than {} ms", CONNECT_TIMEOUT.as_millis()),
             }),
@@ -144,15 +167,15 @@ async fn handshake<S>(
     stream: S,
     login: &Login,
     database: i64,
-    on_push: Option<OnPush>,
+    purpose: Use,
 ) -> Result<RedisConnection, ServerFault>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let connection = if let Some(on_push) = on_push {
-        RedisConnection::of_library(stream, login, database, on_push).await?
-    } else {
-        RedisConnection::of_pipeline(stream, login, database).await?
+    let connection = match purpose {
+        Use::Messages(on_push) => RedisConnection::of_library(stream, login, database, on_push).await?,
+        Use::Decisions(timeout) => RedisConnection::of_pipeline(stream, login, database, Some(timeout)).await?,
+        Use::Commands => RedisConnection::of_pipeline(stream, login, database, None).await?,
     };
     // The answer is not checked: the connection works also without a name.
     let mut name = redis::cmd("CLIENT");

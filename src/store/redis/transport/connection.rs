@@ -1,6 +1,8 @@
 //! A connection to one server.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use redis::AsyncConnectionConfig;
 use redis::Cmd;
@@ -8,6 +10,7 @@ use redis::ProtocolVersion;
 use redis::PushInfo;
 use redis::RedisConnectionInfo;
 use redis::RedisError;
+use redis::RedisResult;
 use redis::Value;
 use redis::aio::MultiplexedConnection;
 use tokio::io::AsyncRead;
@@ -16,6 +19,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::breaker::DownCause;
+use super::fault::SendError;
 use super::fault::ServerFault;
 use super::pipeline::Pipeline;
 use super::url::Login;
@@ -46,12 +50,17 @@ struct DriverTask {
 pub(in crate::store::redis) type OnPush = Arc<dyn Fn(PushInfo) + Send + Sync>;
 
 impl RedisConnection {
-    /// A connection over our own pipeline, logged in.
-    pub(super) async fn of_pipeline<S>(stream: S, login: &Login, database: i64) -> Result<Self, ServerFault>
+    /// A connection over our own pipeline, logged in. It ends when the server is silent for `timeout` while it owes an answer.
+    pub(super) async fn of_pipeline<S>(
+        stream: S,
+        login: &Login,
+        database: i64,
+        timeout: Option<Duration>,
+    ) -> Result<Self, ServerFault>
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let (pipeline, driver) = Pipeline::over(stream);
+        let (pipeline, driver) = Pipeline::over(stream, timeout);
         let connection = Self { inner: ConnectionKind::Pipeline(pipeline), driver: DriverTask::start(driver) };
         connection.log_in(login, database).await?;
         Ok(connection)
@@ -103,17 +112,16 @@ impl RedisConnection {
         Ok(())
     }
 
-    /// Sends a command and waits for its answer without a timeout. The answer may be an error.
-    pub(in crate::store::redis) async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
+    /// Sends a command and waits for its answer for as long as the connection lasts. The answer may be an error.
+    pub(in crate::store::redis) async fn send(&self, command: &Cmd) -> Result<Value, SendError> {
         match &self.inner {
             ConnectionKind::Pipeline(pipeline) => Ok(pipeline.send(command).await?),
-            // Boxed, so that the future of a decision stays small.
-            ConnectionKind::Library(library) => Box::pin(library.clone().send_packed_command(command)).await,
+            ConnectionKind::Library(library) => Ok(send_by(library.clone(), command).await?),
         }
     }
 
     /// Sends a command to a server that is about to get its slot, after an `ASK` redirection.
-    pub(in crate::store::redis) async fn send_asking(&self, command: &Cmd) -> Result<Value, RedisError> {
+    pub(in crate::store::redis) async fn send_asking(&self, command: &Cmd) -> Result<Value, SendError> {
         match &self.inner {
             ConnectionKind::Pipeline(pipeline) => Ok(pipeline.send_together(&[&redis::cmd("ASKING"), command]).await?),
             ConnectionKind::Library(_) => unreachable!("a connection for messages sends no decisions"),
@@ -150,6 +158,14 @@ impl RedisConnection {
     pub(in crate::store::redis) async fn closed(&self) {
         self.driver.ended.cancelled().await;
     }
+}
+
+/// Boxed, so that the future of a decision stays small, and without its type, which is too deep for the compiler.
+fn send_by(
+    mut library: MultiplexedConnection,
+    command: &Cmd,
+) -> Pin<Box<dyn Future<Output = RedisResult<Value>> + Send + '_>> {
+    Box::pin(async move { library.send_packed_command(command).await })
 }
 
 impl DriverTask {

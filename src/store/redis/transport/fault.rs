@@ -6,6 +6,7 @@ use std::io;
 use redis::RedisError;
 
 use super::breaker::DownCause;
+use super::pipeline::NoAnswer;
 
 /// Why a server cannot be reached or has refused a command.
 #[derive(Debug)]
@@ -13,6 +14,52 @@ pub(in crate::store::redis) struct ServerFault {
     pub(in crate::store::redis) cause: DownCause,
     /// For logs: without keys and passwords.
     pub(in crate::store::redis) detail: String,
+}
+
+/// Why a command that was to be sent has no answer.
+#[derive(Debug)]
+pub(in crate::store::redis) enum SendError {
+    Pipeline(NoAnswer),
+    Library(RedisError),
+}
+
+impl SendError {
+    pub(in crate::store::redis) fn cause(&self) -> DownCause {
+        match self {
+            Self::Pipeline(NoAnswer::Silent) => DownCause::Timeout,
+            Self::Pipeline(NoAnswer::Closed | NoAnswer::NotSent) => DownCause::Connection,
+            Self::Library(error) => DownCause::of_error(error),
+        }
+    }
+
+    /// Whether the server surely did not get the command.
+    pub(in crate::store::redis) fn is_unsent(&self) -> bool {
+        matches!(self, Self::Pipeline(NoAnswer::NotSent))
+    }
+}
+
+impl From<NoAnswer> for SendError {
+    fn from(error: NoAnswer) -> Self {
+        Self::Pipeline(error)
+    }
+}
+
+impl From<RedisError> for SendError {
+    fn from(error: RedisError) -> Self {
+        Self::Library(error)
+    }
+}
+
+impl From<SendError> for ServerFault {
+    fn from(error: SendError) -> Self {
+        match error {
+            SendError::Pipeline(NoAnswer::Silent) => Self::timeout(),
+            SendError::Pipeline(NoAnswer::Closed | NoAnswer::NotSent) => {
+                Self { cause: DownCause::Connection, detail: "it closed the connection".to_owned() }
+            }
+            SendError::Library(error) => error.into(),
+        }
+    }
 }
 
 impl ServerFault {

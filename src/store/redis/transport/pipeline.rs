@@ -4,8 +4,10 @@
 //! It is our own because the connection of the library takes a fifth of the time of a whole request.
 
 use std::collections::VecDeque;
+use std::future::pending;
 use std::future::poll_fn;
 use std::io;
+use std::mem;
 use std::pin::Pin;
 use std::pin::pin;
 use std::sync::Arc;
@@ -13,6 +15,7 @@ use std::task::Context;
 use std::task::Poll;
 use std::task::Waker;
 use std::task::ready;
+use std::time::Duration;
 
 use bytes::Buf;
 use bytes::BytesMut;
@@ -22,12 +25,32 @@ use redis::Value;
 use tokio::io::AsyncRead;
 use tokio::io::AsyncReadExt;
 use tokio::io::AsyncWrite;
+use tokio::sync::Semaphore;
 
 use super::reply;
+use crate::timer::STEPS_AND_ONE;
+use crate::timer::step;
 
 /// The callers' side of a connection. Clones share it.
-#[derive(Clone, Debug, Default)]
-pub(in crate::store::redis) struct Pipeline(Arc<Mutex<CommandQueue>>);
+#[derive(Clone, Debug)]
+pub(in crate::store::redis) struct Pipeline(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    queue: Mutex<CommandQueue>,
+    /// A permit for each command that may still be sent. Callers beyond wait here in the order in which they came.
+    room: Semaphore,
+}
+
+/// Why a command has no answer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(in crate::store::redis) enum NoAnswer {
+    /// The connection ended before the command was its turn.
+    NotSent,
+    /// The server brought no byte for the whole timeout.
+    Silent,
+    Closed,
+}
 
 /// Commands and answers between callers and the task of the connection. The lock is never held across an await.
 #[derive(Debug, Default)]
@@ -42,7 +65,10 @@ struct CommandQueue {
     before: u64,
     /// Wakes the task of the connection when there are bytes to write.
     driver: Option<Waker>,
-    is_closed: bool,
+    /// Bytes have come since [`watch`] looked last.
+    heard: bool,
+    /// Why the connection has ended.
+    ended: Option<NoAnswer>,
 }
 
 #[derive(Debug)]
@@ -76,12 +102,19 @@ const READ: usize = 16 << 10;
 /// A buffer larger than this is freed after use.
 const KEPT: usize = 64 << 10;
 
+/// So many commands of one connection are under way at once: enough for 100,000 a second where an answer takes 10 ms, and few
+/// enough that the connections of many gateways do not fill the server with more than it answers within a timeout.
+const UNDER_WAY: usize = 1_000;
+
 impl Pipeline {
-    /// A pipeline over this stream, which works while the future is polled.
+    /// A pipeline over this stream, which works while the future is polled. It ends when the server is silent for
+    /// `timeout` although something was asked; `None`: it waits for ever.
     pub(in crate::store::redis) fn over<S: AsyncRead + AsyncWrite + Unpin>(
         stream: S,
+        timeout: Option<Duration>,
     ) -> (Self, impl Future<Output = ()>) {
-        let pipeline = Self::default();
+        let shared = Shared { queue: Mutex::default(), room: Semaphore::new(UNDER_WAY) };
+        let pipeline = Self(Arc::new(shared));
         let mut driver = PipelineDriver {
             pipeline: pipeline.clone(),
             stream,
@@ -90,24 +123,36 @@ impl Pipeline {
             reading: BytesMut::with_capacity(READ),
         };
         (pipeline, async move {
-            // The reason is not used: whatever it was, it is not known which commands the server has run.
-            let _ended = poll_fn(|context| driver.poll(context)).await;
-            driver.pipeline.close();
+            let pipeline = driver.pipeline.clone();
+            let why = tokio::select! {
+                // The socket is read before the watch looks. The error is not used: whatever it was, it is not known
+                // which commands the server has run.
+                biased;
+                _ended = poll_fn(|context| driver.poll(context)) => NoAnswer::Closed,
+                () = watch(&pipeline, timeout) => NoAnswer::Silent,
+            };
+            pipeline.close(why);
         })
     }
 
     /// Sends a command and waits for its answer without a timeout. The answer may be an error.
-    pub(in crate::store::redis) async fn send(&self, command: &Cmd) -> io::Result<Value> {
-        self.ask(&[command]).await
+    pub(in crate::store::redis) async fn send(&self, command: &Cmd) -> Result<Value, NoAnswer> {
+        self.send_together(&[command]).await
     }
 
     /// Sends commands without a command of another caller in between, and waits for the answer to the last one.
-    pub(in crate::store::redis) async fn send_together(&self, commands: &[&Cmd]) -> io::Result<Value> {
+    pub(in crate::store::redis) async fn send_together(&self, commands: &[&Cmd]) -> Result<Value, NoAnswer> {
+        let permits = u32::try_from(commands.len()).unwrap_or(u32::MAX);
+        match self.0.room.try_acquire_many(permits) {
+            Ok(room) => room.forget(),
+            // Boxed, so that the future of a decision stays small.
+            Err(_) => Box::pin(self.0.room.acquire_many(permits)).await.map_err(|_| NoAnswer::NotSent)?.forget(),
+        }
         self.ask(commands).await
     }
 
     fn ask(&self, commands: &[&Cmd]) -> PendingAnswer<'_> {
-        let mut queue = self.0.lock();
+        let mut queue = self.0.queue.lock();
         if queue.outgoing.is_empty()
             && let Some(driver) = &queue.driver
         {
@@ -123,9 +168,10 @@ impl Pipeline {
         PendingAnswer { pipeline: self, number: queue.before + queue.commands.len() as u64 - 1 }
     }
 
-    fn close(&self) {
-        let mut queue = self.0.lock();
-        queue.is_closed = true;
+    fn close(&self, why: NoAnswer) {
+        self.0.room.close();
+        let mut queue = self.0.queue.lock();
+        queue.ended = Some(why);
         for command in &mut queue.commands {
             if let CommandState::Awaited(Some(caller)) = command {
                 caller.wake_by_ref();
@@ -135,32 +181,34 @@ impl Pipeline {
 }
 
 impl Future for PendingAnswer<'_> {
-    type Output = io::Result<Value>;
+    type Output = Result<Value, NoAnswer>;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<Value>> {
-        let mut queue = self.pipeline.0.lock();
-        let is_closed = queue.is_closed;
-        let Some(command) = queue.command(self.number) else { return Poll::Ready(Err(gone())) };
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<Value, NoAnswer>> {
+        let mut queue = self.pipeline.0.queue.lock();
+        let ended = queue.ended;
+        let Some(command) = queue.command(self.number) else { return Poll::Ready(Err(NoAnswer::Closed)) };
         match command {
             CommandState::Answered(value) => {
-                let value = std::mem::take(value);
+                let value = mem::take(value);
                 *command = CommandState::Done;
                 queue.trim();
                 Poll::Ready(Ok(value))
             }
-            CommandState::Awaited(_) if is_closed => Poll::Ready(Err(gone())),
             CommandState::Awaited(caller) => {
+                if let Some(why) = ended {
+                    return Poll::Ready(Err(why));
+                }
                 caller.get_or_insert_with(|| context.waker().clone()).clone_from(context.waker());
                 Poll::Pending
             }
-            CommandState::Abandoned | CommandState::Done => Poll::Ready(Err(gone())),
+            CommandState::Abandoned | CommandState::Done => Poll::Ready(Err(NoAnswer::Closed)),
         }
     }
 }
 
 impl Drop for PendingAnswer<'_> {
     fn drop(&mut self) {
-        let mut queue = self.pipeline.0.lock();
+        let mut queue = self.pipeline.0.queue.lock();
         let Some(command) = queue.command(self.number) else { return };
         *command =
             if matches!(command, CommandState::Awaited(_)) { CommandState::Abandoned } else { CommandState::Done };
@@ -169,6 +217,11 @@ impl Drop for PendingAnswer<'_> {
 }
 
 impl CommandQueue {
+    /// Whether the server owes an answer, whoever may wait for it.
+    fn is_asked(&self) -> bool {
+        self.answered < self.commands.len()
+    }
+
     /// `None`: the answer was taken.
     fn command(&mut self, number: u64) -> Option<&mut CommandState> {
         let place = usize::try_from(number.checked_sub(self.before)?).ok()?;
@@ -179,7 +232,7 @@ impl CommandQueue {
     fn answer(&mut self, value: Value) -> io::Result<()> {
         let unasked = || io::Error::new(io::ErrorKind::InvalidData, "an answer without a command");
         let command = self.commands.get_mut(self.answered).ok_or_else(unasked)?;
-        *command = match std::mem::replace(command, CommandState::Done) {
+        *command = match mem::replace(command, CommandState::Done) {
             CommandState::Awaited(caller) => {
                 if let Some(caller) = caller {
                     caller.wake();
@@ -221,7 +274,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> PipelineDriver<S> {
 
     /// Makes callers wake this task.
     fn register(&self, context: &Context<'_>) {
-        let mut queue = self.pipeline.0.lock();
+        let mut queue = self.pipeline.0.queue.lock();
         match &mut queue.driver {
             Some(known) => known.clone_from(context.waker()),
             none => *none = Some(context.waker().clone()),
@@ -236,7 +289,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> PipelineDriver<S> {
                 if self.writing.capacity() > KEPT {
                     self.writing = Vec::new();
                 }
-                std::mem::swap(&mut self.writing, &mut self.pipeline.0.lock().outgoing);
+                mem::swap(&mut self.writing, &mut self.pipeline.0.queue.lock().outgoing);
                 if self.writing.is_empty() {
                     return Pin::new(&mut self.stream).poll_flush(context);
                 }
@@ -250,17 +303,33 @@ impl<S: AsyncRead + AsyncWrite + Unpin> PipelineDriver<S> {
     }
 
     fn hand_out(&mut self) -> io::Result<()> {
-        let mut queue = self.pipeline.0.lock();
+        let mut queue = self.pipeline.0.queue.lock();
+        queue.heard = true;
+        let mut answers = 0;
         while let Some((value, length)) = reply::first(&self.reading)? {
             self.reading.advance(length);
             queue.answer(value)?;
+            answers += 1;
         }
+        drop(queue);
+        self.pipeline.0.room.add_permits(answers);
         Ok(())
     }
 }
 
-fn gone() -> io::Error {
-    io::Error::new(io::ErrorKind::ConnectionReset, "the server closed the connection")
+/// Waits until the server has brought no byte for `timeout` while it owed an answer. It runs in the task of the driver, after
+/// it: the socket has been read whenever this looks.
+async fn watch(pipeline: &Pipeline, timeout: Option<Duration>) {
+    let Some(timeout) = timeout else { return pending().await };
+    let mut silent = 0;
+    while silent < STEPS_AND_ONE {
+        // Whoever asks wakes the driver, and so this.
+        poll_fn(|_| if pipeline.0.queue.lock().is_asked() { Poll::Ready(()) } else { Poll::Pending }).await;
+        step(timeout).await;
+        let mut queue = pipeline.0.queue.lock();
+        let heard = mem::take(&mut queue.heard);
+        silent = if heard || !queue.is_asked() { 0 } else { silent + 1 };
+    }
 }
 
 #[cfg(test)]
