@@ -9,7 +9,6 @@ mod progress_timeout;
 pub use self::lazy_timer::LazyTimer;
 pub use self::min_rate::MinRate;
 pub use self::peer_timeout::PeerTimedOut;
-pub use self::peer_timeout::STEPS_AND_ONE;
 pub use self::peer_timeout::peer_timeout;
 pub use self::peer_timeout::step;
 pub use self::progress_timeout::ProgressTimeout;

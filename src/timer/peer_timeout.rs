@@ -2,16 +2,17 @@
 //!
 //! A timer of a thread that was busy or stopped fires late, and at once with everything else that has waited: the answer
 //! may be in the socket. Whoever believes such a timer takes a busy gateway for a dead peer. So the time is counted in
-//! [steps](STEPS), each of which counts once however late the thread was, and after each step the sockets are asked before the
+//! [steps](STEPS), each of which counts for little however late the thread was, and after each step the sockets are asked before the
 //! timer is believed.
 
 use std::time::Duration;
 
 use tokio::task::yield_now;
+use tokio::time::Instant;
 use tokio::time::sleep;
 
-/// A span is counted in this many steps. A thread that stops, for however long, adds no more than one of them.
-const STEPS: u32 = 4;
+/// A span is counted in this many steps. A thread that stops, for however long, adds no more than two of them.
+const STEPS: u32 = 16;
 
 /// The peer did not do it in time, although this thread was there to see it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -29,23 +30,23 @@ pub async fn peer_timeout<T>(span: Duration, work: impl Future<Output = T>) -> R
 
 /// Waits until `span` has passed before the eyes of this thread. Everything that had arrived by then has woken its task.
 async fn seen(span: Duration) {
-    for _ in 0..STEPS {
-        step(span).await;
+    let mut seen = Duration::ZERO;
+    while seen < span {
+        seen += step(span).await;
     }
 }
 
-/// One step of [`seen`].
-pub async fn step(span: Duration) {
-    sleep(span / STEPS).await;
+/// Waits for one step of a span, and returns how much of the span it counts for.
+pub async fn step(span: Duration) -> Duration {
+    let (begun, step) = (Instant::now(), span / STEPS);
+    sleep(step).await;
     // A timer can fire before the sockets were asked: a wait that a signal interrupts brings no events. The first turn asks
     // them, and in the second the tasks between the socket and the waiting one have run.
     for _ in 0..2 {
         yield_now().await;
     }
+    begun.elapsed().min(2 * step)
 }
-
-/// How many [steps](step) surely are a whole span, where the first one was under way when the waiting began.
-pub const STEPS_AND_ONE: u32 = STEPS + 1;
 
 #[cfg(test)]
 mod tests {
@@ -55,7 +56,6 @@ mod tests {
 
     use tokio::io::AsyncReadExt;
     use tokio::net::UnixStream;
-    use tokio::time::Instant;
 
     use super::*;
 
@@ -84,10 +84,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stop_counts_as_one_step() {
+    async fn a_stop_counts_for_little() {
         let (begin, span) = (Instant::now(), Duration::from_millis(100));
         tokio::spawn(async { tokio::time::advance(Duration::from_secs(5)).await });
         assert_eq!(peer_timeout(span, std::future::pending::<()>()).await, Err(PeerTimedOut));
-        assert!(begin.elapsed() >= Duration::from_millis(5_075), "{:?}", begin.elapsed());
+        assert!(begin.elapsed() >= Duration::from_millis(5_085), "{:?}", begin.elapsed());
     }
 }

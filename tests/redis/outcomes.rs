@@ -40,6 +40,10 @@ impl Observer for RoundTrips {
     }
 
     fn failed(&self, _cause: &'static str) {}
+
+    fn went_down(&self) {}
+
+    fn overloaded(&self) {}
 }
 
 struct Gateway {

@@ -64,6 +64,10 @@ impl Observer for Seen {
     fn failed(&self, cause: &'static str) {
         self.0.lock().expect("no panic here").push(cause);
     }
+
+    fn went_down(&self) {}
+
+    fn overloaded(&self) {}
 }
 
 impl Reach {

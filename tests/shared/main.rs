@@ -4,6 +4,7 @@
 mod absent;
 mod ban_addresses;
 mod bans;
+mod busy;
 mod cluster;
 mod exact;
 mod failures;

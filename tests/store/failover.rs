@@ -89,6 +89,10 @@ impl Observer for Answering {
     fn failed(&self, cause: &'static str) {
         panic!("redis did not answer: {cause}");
     }
+
+    fn went_down(&self) {}
+
+    fn overloaded(&self) {}
 }
 
 /// The server of this process. It ends with the last fixture that uses it.

@@ -43,6 +43,10 @@ impl Observer for NoObserver {
     fn round_trip(&self, _span: Duration) {}
 
     fn failed(&self, _cause: &'static str) {}
+
+    fn went_down(&self) {}
+
+    fn overloaded(&self) {}
 }
 
 /// What a charge is made for.

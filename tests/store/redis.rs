@@ -142,6 +142,10 @@ impl Observer for Unobserved {
     fn round_trip(&self, _span: Duration) {}
 
     fn failed(&self, _cause: &'static str) {}
+
+    fn went_down(&self) {}
+
+    fn overloaded(&self) {}
 }
 
 /// The server of this process. It ends with the last test that uses it.

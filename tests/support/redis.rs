@@ -52,6 +52,10 @@ impl RedisServer {
         self.address
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn url(&self) -> String {
         format!("redis://{}/0", self.address)
     }

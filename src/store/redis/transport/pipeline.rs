@@ -28,7 +28,6 @@ use tokio::io::AsyncWrite;
 use tokio::sync::Semaphore;
 
 use super::reply;
-use crate::timer::STEPS_AND_ONE;
 use crate::timer::step;
 
 /// The callers' side of a connection. Clones share it.
@@ -65,7 +64,7 @@ struct CommandQueue {
     before: u64,
     /// Wakes the task of the connection when there are bytes to write.
     driver: Option<Waker>,
-    /// Bytes have come since [`watch`] looked last.
+    /// Since [`watch`] looked last, bytes have come, or the server was asked that owed nothing.
     heard: bool,
     /// Why the connection has ended.
     ended: Option<NoAnswer>,
@@ -158,6 +157,7 @@ impl Pipeline {
         {
             driver.wake_by_ref();
         }
+        queue.heard |= !queue.is_asked();
         for command in commands {
             command.write_packed_command(&mut queue.outgoing);
             queue.commands.push_back(CommandState::Abandoned);
@@ -321,14 +321,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> PipelineDriver<S> {
 /// it: the socket has been read whenever this looks.
 async fn watch(pipeline: &Pipeline, timeout: Option<Duration>) {
     let Some(timeout) = timeout else { return pending().await };
-    let mut silent = 0;
-    while silent < STEPS_AND_ONE {
+    let mut silent = Duration::ZERO;
+    while silent < timeout {
         // Whoever asks wakes the driver, and so this.
         poll_fn(|_| if pipeline.0.queue.lock().is_asked() { Poll::Ready(()) } else { Poll::Pending }).await;
-        step(timeout).await;
+        let seen = step(timeout).await;
         let mut queue = pipeline.0.queue.lock();
-        let heard = mem::take(&mut queue.heard);
-        silent = if heard || !queue.is_asked() { 0 } else { silent + 1 };
+        let begins_anew = mem::take(&mut queue.heard) || !queue.is_asked();
+        silent = if begins_anew { Duration::ZERO } else { silent + seen };
     }
 }
 
