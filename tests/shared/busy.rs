@@ -1,12 +1,22 @@
 //! A gateway that is busy does not take its Redis for dead: every decision is one of Redis, or none.
 
 use std::fmt::Write;
+use std::io;
+use std::io::Read;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::net::TcpListener;
+use std::net::TcpStream;
 use std::process::Child;
 use std::process::Command;
 use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
+use crate::site::TIMEOUT;
 use crate::site::alone;
 use crate::site::config;
 use crate::site::said_of_redis;
@@ -22,6 +32,9 @@ use crate::support::eventually;
 
 /// What a key may have. During an outage each gateway would grant as much by itself.
 const MOST: usize = 20;
+
+/// How long a byte takes on a slow way: an answer takes longer than a request waits, and no pause is as long as the timeout.
+const SLOW: Duration = Duration::from_millis(40);
 
 /// Gateways with the default timeout, in front of an application that hardly anything reaches: Redis decides each attempt.
 struct Site {
@@ -172,4 +185,66 @@ fn however_busy_a_gateway_is_its_redis_is_not_down_and_no_limit_is_passed() {
     assert!(passed == MOST || passed < MOST && refused > 0, "{seen:?}");
     assert_eq!(site.application.count("/victim"), passed);
     site.is_never_down(refused);
+}
+
+/// A way to Redis that lets answers through byte by byte from the moment it is told to.
+struct Trickle {
+    address: SocketAddr,
+    is_slow: Arc<AtomicBool>,
+}
+
+impl Trickle {
+    fn to(redis: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let (address, is_slow) = (listener.local_addr().expect("a bound socket"), Arc::new(AtomicBool::new(false)));
+        let slow = Arc::clone(&is_slow);
+        thread::spawn(move || {
+            for near in listener.incoming().flatten() {
+                let far = TcpStream::connect(redis).expect("Redis is there");
+                let (mut asked, mut server) = (near.try_clone().expect("a socket"), far.try_clone().expect("a socket"));
+                thread::spawn(move || io::copy(&mut asked, &mut server));
+                let slow = Arc::clone(&slow);
+                thread::spawn(move || trickle(far, near, &slow));
+            }
+        });
+        Self { address, is_slow }
+    }
+}
+
+/// Ends when one of them is closed.
+fn trickle(mut from: TcpStream, mut to: TcpStream, is_slow: &AtomicBool) {
+    let mut bytes = [0; 4096];
+    while let Ok(length @ 1..) = from.read(&mut bytes) {
+        for piece in bytes[..length].chunks(if is_slow.load(Ordering::Relaxed) { 1 } else { length }) {
+            if is_slow.load(Ordering::Relaxed) {
+                thread::sleep(SLOW);
+            }
+            if to.write_all(piece).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_asked_in_time_is_refused_and_not_guessed() {
+    let _alone = alone();
+    let (application, redis) = (Ledger::start(), RedisServer::start());
+    let way = Trickle::to(redis.address());
+    let limits = "limits: [{name: of-the-test, key: header.x-key, rate: 20/hour, on_failure: allow}]";
+    let redis = format!("url: \"redis://{}\"", way.address);
+    let gateway = Gateway::start(config(&application.url(), &redis, "", limits));
+    eventually("the gateway has found Redis", || store_up(&gateway));
+    let ask = || gateway.get("/").header("x-key", "a").send();
+    assert_eq!(ask().status, 200);
+    way.is_slow.store(true, Ordering::Relaxed);
+    let begun = Stopwatch::start();
+    let refused = ask();
+    assert!(begun.elapsed() >= 10 * TIMEOUT, "{:?}", begun.elapsed());
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
+    assert_eq!(application.count("/"), 1);
+    assert_eq!(metric(&gateway, "portcullis_overload_total"), 1);
+    assert_eq!(metric(&gateway, "portcullis_store_down_total"), 0);
+    way.is_slow.store(false, Ordering::Relaxed);
+    eventually("it decides again", || ask().status == 200);
 }

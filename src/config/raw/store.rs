@@ -31,7 +31,8 @@ section! {
         url: OneOrList<Text>,
         /// `single` (default) server, `cluster`, or servers found through `sentinel`.
         mode: Spanned<Mode>,
-        /// How long a request waits for Redis. After that, requests are decided without Redis until it answers again.
+        /// How long Redis may be silent while it owes an answer. After that, requests are decided without Redis until it
+        /// answers again.
         /// Default: 100ms.
         timeout: Spanned<Span>,
         /// How the name of every key begins. Gateways with the same prefix count together. Default: portcullis.

@@ -164,7 +164,10 @@ impl RedisCore {
                 let give_back = self.give_back(parts, &verdicts, &returned, holder);
                 let asking = join_all(later.iter().map(|part| self.ask(part, &[], Purpose::Deny, holder)));
                 let (_, answers) = tokio::join!(give_back, asking);
-                later.iter().zip(answers).for_each(|(part, answer)| fill(&mut verdicts, part, answer.unwrap_or_default()));
+                later
+                    .iter()
+                    .zip(answers)
+                    .for_each(|(part, answer)| fill(&mut verdicts, part, answer.unwrap_or_default()));
                 take_out(batch, &mut verdicts, &returned);
                 break;
             }

@@ -67,14 +67,13 @@ impl Connector {
         self.open(address, &self.login, self.database, Use::Commands).await
     }
 
-    /// Connects to a server for decisions: the connection ends when the server is silent for the timeout, and the caller waits no
-    /// longer than that for the connection.
+    /// Connects to a server for decisions: the connection ends when the server is silent for the timeout, from its first
+    /// packet on.
     pub(in crate::store::redis) async fn connect_for_decisions(
         &self,
         address: &Address,
     ) -> Result<RedisConnection, ServerFault> {
-        let opening = self.open(address, &self.login, self.database, Use::Decisions(self.timeout));
-        peer_timeout(self.timeout, opening).await.unwrap_or_else(|PeerTimedOut| Err(ServerFault::timeout()))
+        self.open(address, &self.login, self.database, Use::Decisions(self.timeout)).await
     }
 
     /// Connects to a server for push messages.
@@ -108,15 +107,22 @@ impl Connector {
         database: i64,
         purpose: Use,
     ) -> Result<RedisConnection, ServerFault> {
+        // How long the server may be silent in each step; a login is a step for each command.
+        let silence = match purpose {
+            Use::Decisions(timeout) => timeout,
+            Use::Commands | Use::Messages(_) => CONNECT_TIMEOUT,
+        };
         let opened = async {
             match address {
                 Address::Tcp { host, port, tls: false } => {
-                    handshake(tcp(host, *port).await?, login, database, purpose).await
+                    handshake(within(silence, tcp(host, *port)).await?, login, database, purpose).await
                 }
                 Address::Tcp { host, port, tls: true } => {
                     let name = ServerName::try_from(host.clone()).map_err(io::Error::other)?;
                     let connector = TlsConnector::from(self.tls()?);
-                    let stream = connector.connect(name, tcp(host, *port).await?).await?;
+                    let stream = within(silence, tcp(host, *port)).await?;
+                    // Up to TLS 1.2 this takes two round trips.
+                    let stream = within(2 * silence, connector.connect(name, stream)).await?;
                     handshake(stream, login, database, purpose).await
                 }
                 Address::Unix(path) => handshake(UnixStream::connect(path).await?, login, database, purpose).await,
@@ -137,6 +143,13 @@ impl Connector {
         }
         let config = Arc::new(client_config(system_roots().map_err(io::Error::other)?));
         Ok(Arc::clone(self.tls.get_or_init(|| config)))
+    }
+}
+
+async fn within<T>(span: Duration, step: impl Future<Output = io::Result<T>>) -> Result<T, ServerFault> {
+    match peer_timeout(span, step).await {
+        Ok(done) => Ok(done?),
+        Err(PeerTimedOut) => Err(ServerFault::timeout()),
     }
 }
 
@@ -163,12 +176,7 @@ async fn tcp_at(address: SocketAddr) -> io::Result<TcpStream> {
 }
 
 /// Logs in, and starts the task of the connection.
-async fn handshake<S>(
-    stream: S,
-    login: &Login,
-    database: i64,
-    purpose: Use,
-) -> Result<RedisConnection, ServerFault>
+async fn handshake<S>(stream: S, login: &Login, database: i64, purpose: Use) -> Result<RedisConnection, ServerFault>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
