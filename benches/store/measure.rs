@@ -117,4 +117,8 @@ impl Observer for Unobserved {
     fn round_trip(&self, _span: Duration) {}
 
     fn failed(&self, _cause: &'static str) {}
+
+    fn went_down(&self) {}
+
+    fn overloaded(&self) {}
 }

@@ -19,20 +19,27 @@ const STEPS: u32 = 16;
 pub struct PeerTimedOut;
 
 /// Waits for something that a peer does, for `span` of the time that this thread was there to see it.
-pub async fn peer_timeout<T>(span: Duration, work: impl Future<Output = T>) -> Result<T, PeerTimedOut> {
+///
+/// `work` is pinned by the caller, so that a large future is not moved.
+pub async fn peer_timeout<T>(span: Duration, mut work: impl Future<Output = T> + Unpin) -> Result<T, PeerTimedOut> {
+    let begun = Instant::now();
+    tokio::select! {
+        biased;
+        done = &mut work => return Ok(done),
+        () = sleep(span / STEPS) => {}
+    }
+    // Boxed, because most work is done by now.
+    let rest = Box::pin(async {
+        let mut seen = look(begun, span / STEPS).await;
+        while seen < span {
+            seen += step(span).await;
+        }
+    });
     tokio::select! {
         // First: what has arrived is taken, whatever the timer says.
         biased;
         done = work => Ok(done),
-        () = seen(span) => Err(PeerTimedOut),
-    }
-}
-
-/// Waits until `span` has passed before the eyes of this thread. Everything that had arrived by then has woken its task.
-async fn seen(span: Duration) {
-    let mut seen = Duration::ZERO;
-    while seen < span {
-        seen += step(span).await;
+        () = rest => Err(PeerTimedOut),
     }
 }
 
@@ -40,6 +47,11 @@ async fn seen(span: Duration) {
 pub async fn step(span: Duration) -> Duration {
     let (begun, step) = (Instant::now(), span / STEPS);
     sleep(step).await;
+    look(begun, step).await
+}
+
+/// Has everything that has arrived by now wake its task, and returns how much the time since `begun` counts for.
+async fn look(begun: Instant, step: Duration) -> Duration {
     // A timer can fire before the sockets were asked: a wait that a signal interrupts brings no events. The first turn asks
     // them, and in the second the tasks between the socket and the waiting one have run.
     for _ in 0..2 {
@@ -52,6 +64,7 @@ pub async fn step(span: Duration) -> Duration {
 mod tests {
     use std::io::Write;
     use std::os::unix::net;
+    use std::pin::pin;
     use std::thread;
 
     use tokio::io::AsyncReadExt;
@@ -63,7 +76,7 @@ mod tests {
     async fn a_silent_peer_is_waited_for_a_whole_span_and_little_more() {
         let (mut near, _far) = UnixStream::pair().expect("sockets");
         let (begin, span) = (Instant::now(), Duration::from_millis(40));
-        assert!(peer_timeout(span, near.read_u8()).await.is_err());
+        assert!(peer_timeout(span, pin!(near.read_u8())).await.is_err());
         assert!(begin.elapsed() >= span);
     }
 
@@ -79,7 +92,7 @@ mod tests {
                 thread::sleep(4 * span);
                 far.write_all(b"a").expect("an open socket");
             });
-            assert!(matches!(peer_timeout(span, near.read_u8()).await, Ok(Ok(b'a'))));
+            assert!(matches!(peer_timeout(span, pin!(near.read_u8())).await, Ok(Ok(b'a'))));
         }
     }
 

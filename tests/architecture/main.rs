@@ -72,6 +72,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "pending_reservations",
             "corpus",
             "files",
+            "timer",
             "tls",
             "signing",
             "client",

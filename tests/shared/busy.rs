@@ -166,7 +166,9 @@ fn however_busy_a_gateway_is_its_redis_is_not_down_and_no_limit_is_passed() {
     processes.for_each(bind_to_one_core);
     let mut loads = site.load(false, &["--h1", "-c", "400", "-t", "1", "-D", "60"]);
     loads.extend(site.load(true, &["-c", "20", "-m", "50", "-t", "1", "-D", "60"]));
-    loads.iter().for_each(|load| bind_to_one_core(load.0.id()));
+    for load in &loads {
+        bind_to_one_core(load.0.id());
+    }
     let config = std::fs::read_to_string(site.gateways[0].path("portcullis.yaml")).expect("it is there");
     let seen = thread::scope(|scope| {
         let asking = scope.spawn(|| site.ask_for_victim("busy", Duration::from_secs(8)));

@@ -1,5 +1,6 @@
 //! Decides a batch across hash slots, all or none: reserves slot by slot, and gives back when a later one denies.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use redis::Value;
@@ -163,7 +164,7 @@ impl RedisCore {
                 let returned = to_return(batch, &verdicts);
                 let give_back = self.give_back(parts, &verdicts, &returned, holder);
                 let asking = join_all(later.iter().map(|part| self.ask(part, &[], Purpose::Deny, holder)));
-                let (_, answers) = tokio::join!(give_back, asking);
+                let ((), answers) = tokio::join!(give_back, asking);
                 later
                     .iter()
                     .zip(answers)
@@ -197,7 +198,7 @@ impl RedisCore {
         let group = DecisionCall { prefix, time: &self.shared.time, holder, charges: &part.charges, known };
         let invocation = group.invocation(purpose);
         let patience = self.shared.settings.timeout * PATIENCE;
-        let answer = peer_timeout(patience, self.links.call(part.slot, &invocation)).await;
+        let answer = peer_timeout(patience, pin!(self.links.call(part.slot, &invocation))).await;
         let answer = answer.map_err(|PeerTimedOut| Overload)?;
         Ok(answer.ok().and_then(|answer| answer::read(&answer, &part.charges)))
     }

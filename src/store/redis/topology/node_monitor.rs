@@ -1,6 +1,7 @@
 //! Monitors one server: probes it while it is down, logs when it goes down and comes up, and asks from time to time how
 //! many keys it has.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -59,7 +60,8 @@ pub(in crate::store::redis) async fn monitor(shared: Arc<SharedRedis>, node: Arc
         }
         let bound = if state.cause.is_some() { DOWN_TIMEOUT } else { UP_TIMEOUT };
         let probe = probe(&shared, &node, &resets, &mut connection, &mut warnings);
-        let answered = peer_timeout(bound, probe).await.unwrap_or_else(|PeerTimedOut| Err(ServerFault::timeout()));
+        let answered =
+            peer_timeout(bound, pin!(probe)).await.unwrap_or_else(|PeerTimedOut| Err(ServerFault::timeout()));
         match answered {
             Ok(()) => {
                 if !node.is_up() {
@@ -180,7 +182,7 @@ async fn wait_for_doubt(
             }
             _ = round.tick() => {
                 let size = redis::cmd("DBSIZE");
-                match peer_timeout(UP_TIMEOUT, connection.ask(&size)).await {
+                match peer_timeout(UP_TIMEOUT, pin!(connection.ask(&size))).await {
                     Ok(Ok(Value::Int(keys))) => {
                         node.keys.store(u64::try_from(keys).unwrap_or_default(), Ordering::Relaxed);
                         shared.notify();
@@ -191,7 +193,7 @@ async fn wait_for_doubt(
                 }
                 rounds += 1;
                 if rounds % INSPECTION == 0
-                    && peer_timeout(UP_TIMEOUT, warnings.look(connection, &node.address)).await.is_err()
+                    && peer_timeout(UP_TIMEOUT, pin!(warnings.look(connection, &node.address))).await.is_err()
                 {
                     return;
                 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -128,7 +129,7 @@ impl Connector {
                 Address::Unix(path) => handshake(UnixStream::connect(path).await?, login, database, purpose).await,
             }
         };
-        match peer_timeout(CONNECT_TIMEOUT, opened).await {
+        match peer_timeout(CONNECT_TIMEOUT, pin!(opened)).await {
             Ok(opened) => opened,
             Err(PeerTimedOut) => Err(ServerFault {
                 cause: DownCause::Timeout,
@@ -147,7 +148,7 @@ impl Connector {
 }
 
 async fn within<T>(span: Duration, step: impl Future<Output = io::Result<T>>) -> Result<T, ServerFault> {
-    match peer_timeout(span, step).await {
+    match peer_timeout(span, pin!(step)).await {
         Ok(done) => Ok(done?),
         Err(PeerTimedOut) => Err(ServerFault::timeout()),
     }

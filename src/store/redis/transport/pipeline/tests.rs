@@ -90,7 +90,7 @@ async fn all_callers_fail_when_the_server_is_gone() {
 async fn an_answer_to_nothing_ends_the_connection() {
     let (pipeline, mut server) = pair().await;
     server.write_all(b":1\r\n").await.expect("an open connection");
-    while !pipeline.0.queue.lock().ended.is_some() {
+    while pipeline.0.queue.lock().ended.is_none() {
         yield_now().await;
     }
     assert!(pipeline.send(&echo(0)).await.is_err());
