@@ -77,7 +77,7 @@ routes:
             for name in 0..50_000 {
                 writeln!(targets, "{scheme}://{address}/fill/{secure}-{number}-{name}").expect("memory");
             }
-            let file = self.targets.path().join(format!("{secure}-{number}-{}", options.join("")));
+            let file = self.targets.path().join(format!("{secure}-{number}-{}", options.len()));
             std::fs::write(&file, targets).expect("a file in the folder");
             let mut command = Command::new("h2load");
             command.args(options).arg("-i").arg(file).stdout(Stdio::null()).stderr(Stdio::null());
@@ -157,7 +157,7 @@ fn a_gateway_that_a_debugger_stopped_takes_the_answers_that_came_meanwhile() {
     site.is_never_down(0);
 }
 
-/// Handshakes, streams and keys without end, reloads and one core for everything.
+/// Handshakes, streams, bodies and keys without end, reloads, and one core for everything.
 #[test]
 fn however_busy_a_gateway_is_its_redis_is_not_down_and_no_limit_is_passed() {
     let _alone = alone();
@@ -166,6 +166,11 @@ fn however_busy_a_gateway_is_its_redis_is_not_down_and_no_limit_is_passed() {
     processes.for_each(bind_to_one_core);
     let mut loads = site.load(false, &["--h1", "-c", "400", "-t", "1", "-D", "60"]);
     loads.extend(site.load(true, &["-c", "20", "-m", "50", "-t", "1", "-D", "60"]));
+    let body = site.targets.path().join("body");
+    std::fs::write(&body, vec![b'a'; 1 << 20]).expect("a file in the folder");
+    loads.extend(
+        site.load(true, &["-c", "4", "-m", "4", "-t", "1", "-D", "60", "-d", body.to_str().expect("a plain path")]),
+    );
     for load in &loads {
         bind_to_one_core(load.0.id());
     }
