@@ -59,7 +59,7 @@ pub struct Buffer(Vec<u8>);
 impl Buffer {
     /// An empty buffer, with capacity if the pool has some.
     pub fn take() -> Self {
-        Self(BUFFERS.try_with(|pool| pool.borrow_mut().pop()).ok().flatten().unwrap_or_default())
+        Self(BUFFERS.try_with(|pool| pool.borrow_mut().take()).ok().flatten().unwrap_or_default())
     }
 }
 
@@ -85,19 +85,53 @@ impl Drop for Buffer {
         }
         buffer.clear();
         // While a thread ends there is no pool.
-        let _ = BUFFERS.try_with(|pool| {
-            let mut pool = pool.borrow_mut();
-            if pool.len() < MAX_POOLED {
-                pool.push(buffer);
-            }
-        });
+        let _ = BUFFERS.try_with(|pool| pool.borrow_mut().put(buffer));
+    }
+}
+
+/// Memory that waits to be used again: as much as was in use at once lately.
+#[derive(Debug)]
+pub struct FreeList<T> {
+    free: Vec<T>,
+    /// The fewest that were free at any moment of this period: so many were not needed in it.
+    unused: usize,
+    /// How often memory was given back in this period.
+    returns: u32,
+}
+
+impl<T> FreeList<T> {
+    pub const fn new() -> Self {
+        Self { free: Vec::new(), unused: 0, returns: 0 }
+    }
+
+    pub fn take(&mut self) -> Option<T> {
+        let taken = self.free.pop();
+        self.unused = self.unused.min(self.free.len());
+        taken
+    }
+
+    pub fn put(&mut self, memory: T) {
+        if self.free.len() < MOST_FREE {
+            self.free.push(memory);
+        }
+        self.returns += 1;
+        if self.returns == PERIOD {
+            self.free_unused();
+        }
+    }
+
+    /// Frees half of what this period did not need, and begins the next one.
+    #[cold]
+    fn free_unused(&mut self) {
+        self.free.truncate(self.free.len() - self.unused / 2);
+        (self.unused, self.returns) = (self.free.len(), 0);
     }
 }
 
 fn take_place<T: 'static>() -> Option<Box<Option<T>>> {
     let place = PLACES.try_with(|pool| {
         let mut pool = pool.borrow_mut();
-        pool.iter_mut().find(|places| places.of == TypeId::of::<T>())?.free.pop()
+        pool.iter_mut().find(|places| places.of == TypeId::of::<T>())?.free.take()
     });
     place.ok().flatten()?.downcast().ok()
 }
@@ -108,30 +142,30 @@ fn put_place<T: 'static>(place: Box<Option<T>>) {
         let mut pool = pool.borrow_mut();
         let of = TypeId::of::<T>();
         let known = pool.iter().position(|places| places.of == of).unwrap_or_else(|| {
-            pool.push(Places { of, free: Vec::new() });
+            pool.push(Places { of, free: FreeList::new() });
             pool.len() - 1
         });
-        let free = &mut pool[known].free;
-        if free.len() < MAX_POOLED {
-            free.push(place);
-        }
+        pool[known].free.put(place);
     });
 }
 
 /// The free memory for values of one type.
 struct Places {
     of: TypeId,
-    free: Vec<Box<dyn Any>>,
+    free: FreeList<Box<dyn Any>>,
 }
 
 thread_local! {
     /// Few types are pooled: a list is faster than a map.
     static PLACES: RefCell<Vec<Places>> = const { RefCell::new(Vec::new()) };
-    static BUFFERS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+    static BUFFERS: RefCell<FreeList<Vec<u8>>> = const { RefCell::new(FreeList::new()) };
 }
 
-/// Enough for the concurrent requests of a busy core, but not for a burst.
-const MAX_POOLED: usize = 64;
+/// Enough for the concurrent requests of a busy core.
+const MOST_FREE: usize = 8192;
+
+/// After so many returns it is seen what was not needed meanwhile.
+const PERIOD: u32 = 4096;
 
 /// In bytes: a head and a short body.
 const MAX_BUFFER: usize = 16 * 1024;
@@ -153,6 +187,28 @@ mod tests {
         let other = Pooled::new(7_u64);
         let again = Pooled::new(Arc::clone(&value));
         assert_eq!((std::ptr::from_ref(&*again), *other), (place, 7));
+    }
+
+    #[test]
+    fn as_much_is_kept_as_was_in_use_at_once_and_what_is_not_needed_is_freed_slowly() {
+        let mut list = FreeList::new();
+        let use_at_once = |list: &mut FreeList<Box<u8>>, count: usize| {
+            let taken: Vec<_> = (0..count).map(|_| list.take()).collect();
+            let allocated = taken.iter().filter(|memory| memory.is_none()).count();
+            taken.into_iter().for_each(|memory| list.put(memory.unwrap_or_default()));
+            allocated
+        };
+        assert_eq!(use_at_once(&mut list, 1000), 1000);
+        for _ in 0..20 {
+            assert_eq!(use_at_once(&mut list, 1000), 0);
+        }
+        for _ in 0..2 * PERIOD {
+            assert_eq!(use_at_once(&mut list, 10), 0);
+        }
+        let kept = list.free.len();
+        assert!((10..20).contains(&kept), "{kept}");
+        assert_eq!(use_at_once(&mut list, 2 * MOST_FREE), 2 * MOST_FREE - kept);
+        assert!(list.free.len() <= MOST_FREE);
     }
 
     #[test]

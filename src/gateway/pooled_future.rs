@@ -11,6 +11,7 @@ use tokio_util::sync::ReusableBoxFuture;
 
 use super::response_body::ResponseBody;
 use crate::listen::Response;
+use crate::pool::FreeList;
 
 /// The future of a response, on the heap. Its memory goes back to the pool when it is ready.
 pub struct PooledFuture(
@@ -20,7 +21,7 @@ pub struct PooledFuture(
 
 impl PooledFuture {
     pub fn new(future: impl Future<Output = Response<ResponseBody>> + Send + 'static) -> Self {
-        Self(Some(match POOL.with_borrow_mut(Vec::pop) {
+        Self(Some(match POOL.with_borrow_mut(FreeList::take) {
             Some(mut place) => {
                 place.set(future);
                 place
@@ -37,12 +38,9 @@ impl Future for PooledFuture {
         let Some(future) = &mut self.0 else { return Poll::Pending };
         let response = ready!(future.poll(cx));
         // A future that is ready holds nothing but its memory.
-        let place = self.0.take();
-        POOL.with_borrow_mut(|pool| {
-            if pool.len() < MAX_POOLED {
-                pool.extend(place);
-            }
-        });
+        if let Some(place) = self.0.take() {
+            POOL.with_borrow_mut(|pool| pool.put(place));
+        }
         Poll::Ready(response)
     }
 }
@@ -54,8 +52,6 @@ impl fmt::Debug for PooledFuture {
 }
 
 thread_local! {
-    static POOL: RefCell<Vec<ReusableBoxFuture<'static, Response<ResponseBody>>>> = const { RefCell::new(Vec::new()) };
+    static POOL: RefCell<FreeList<ReusableBoxFuture<'static, Response<ResponseBody>>>> =
+        const { RefCell::new(FreeList::new()) };
 }
-
-/// Enough for the concurrent requests of a busy core, but not for a burst.
-const MAX_POOLED: usize = 64;

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 
 use super::field::Entry;
+use crate::pool::FreeList;
 
 /// The text of a head, and the table of its fields.
 #[derive(Debug, Default)]
@@ -22,7 +23,7 @@ impl HeadMemory {
 
 /// Empty memory, with capacity if the pool has some.
 pub(super) fn take() -> HeadMemory {
-    POOL.with_borrow_mut(Vec::pop).unwrap_or_default()
+    POOL.with_borrow_mut(FreeList::take).unwrap_or_default()
 }
 
 /// Gives memory back.
@@ -36,16 +37,11 @@ pub(super) fn put(mut memory: HeadMemory) {
     memory.text.clear();
     memory.entries.clear();
     // While a thread ends there is no pool.
-    let _ = POOL.try_with(|pool| {
-        let mut pool = pool.borrow_mut();
-        if pool.len() < MAX_POOLED {
-            pool.push(memory);
-        }
-    });
+    let _ = POOL.try_with(|pool| pool.borrow_mut().put(memory));
 }
 
 thread_local! {
-    static POOL: RefCell<Vec<HeadMemory>> = const { RefCell::new(Vec::new()) };
+    static POOL: RefCell<FreeList<HeadMemory>> = const { RefCell::new(FreeList::new()) };
 }
 
 /// In bytes: a name, and what stands around it.
@@ -56,6 +52,3 @@ const MAX_TEXT: usize = 8 * 1024;
 
 /// Few heads have more fields.
 const MAX_FIELDS: usize = 64;
-
-/// Enough for the concurrent requests of a busy core, but not for a burst.
-const MAX_POOLED: usize = 64;

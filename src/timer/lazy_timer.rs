@@ -1,5 +1,6 @@
 //! A timer that is cheap while its deadline only moves away: it is rearmed when it fires, not when the deadline moves.
 
+use std::fmt;
 use std::pin::Pin;
 use std::task::Context;
 use std::task::Poll;
@@ -8,14 +9,23 @@ use tokio::time::Instant;
 use tokio::time::Sleep;
 use tokio::time::sleep_until;
 
+use super::peer_timeout::ask_sockets;
+
 /// One timer for many deadlines in a row.
-#[derive(Debug, Default)]
+///
+/// A thread that was busy or stopped finds its timers due together with everything that its peers have done meanwhile. So
+/// before a deadline counts, the sockets are asked once more: callers look at their socket first, and at the timer where
+/// nothing has come.
+#[derive(Default)]
 pub struct LazyTimer {
     sleep: Option<Pin<Box<Sleep>>>,
+    /// Of a deadline that has passed. It is seldom needed.
+    last_look: Option<Pin<Box<dyn Future<Output = ()> + Send + Sync>>>,
 }
 
 impl LazyTimer {
-    /// Ready once `deadline` has passed. Until then the task is woken at the deadline or earlier.
+    /// Ready once `deadline` has passed and the sockets were asked once more. Until then the task is woken at the deadline or
+    /// earlier.
     pub fn poll_at(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<()> {
         let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
         if deadline < sleep.deadline() {
@@ -23,17 +33,33 @@ impl LazyTimer {
         }
         while sleep.as_mut().poll(cx).is_ready() {
             if deadline <= Instant::now() {
-                return Poll::Ready(());
+                return self.look_once_more(cx);
             }
             // The deadline has moved away since the timer was armed.
             sleep.as_mut().reset(deadline);
         }
+        self.last_look = None;
         Poll::Pending
+    }
+
+    fn look_once_more(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let look = self.last_look.get_or_insert_with(|| Box::pin(ask_sockets()));
+        let asked = look.as_mut().poll(cx);
+        if asked.is_ready() {
+            self.last_look = None;
+        }
+        asked
     }
 
     /// Whether it has fired since it was last armed.
     pub fn has_fired(&self) -> bool {
         self.sleep.as_ref().is_some_and(|sleep| sleep.is_elapsed())
+    }
+}
+
+impl fmt::Debug for LazyTimer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LazyTimer").field("sleep", &self.sleep).finish_non_exhaustive()
     }
 }
 

@@ -50,14 +50,20 @@ pub async fn step(span: Duration) -> Duration {
     look(begun, step).await
 }
 
-/// Has everything that has arrived by now wake its task, and returns how much the time since `begun` counts for.
+/// Asks the sockets, and returns how much the time since `begun` counts for.
 async fn look(begun: Instant, step: Duration) -> Duration {
-    // A timer can fire before the sockets were asked: a wait that a signal interrupts brings no events. The first turn asks
-    // them, and in the second the tasks between the socket and the waiting one have run.
+    ask_sockets().await;
+    begun.elapsed().min(2 * step)
+}
+
+/// Has everything that has arrived by now wake its task.
+pub(super) async fn ask_sockets() {
+    // A timer can fire before the sockets were asked: a wait that a signal interrupts brings no events, and one of many
+    // sockets brings those of some. The first turn asks them, and in the second the tasks between the socket and the waiting
+    // one have run.
     for _ in 0..2 {
         yield_now().await;
     }
-    begun.elapsed().min(2 * step)
 }
 
 #[cfg(test)]

@@ -79,8 +79,8 @@ mod tests {
         let second = Duration::from_secs(1);
         assert_eq!(come(0, 11 * second, 1000).await, 0);
         assert_eq!(come(0, 9 * second, 1).await, 100);
-        // Ten seconds to begin, and ten that are judged.
-        assert_eq!(come(10, second, 9).await, 19 * 9);
+        // Ten seconds to begin, and ten that are judged. What comes at their last moment has come.
+        assert_eq!(come(10, second, 9).await, 20 * 9);
         assert_eq!(come(10, second, 10).await, 1000);
         assert_eq!(come(10, 11 * second, 1_000_000).await, 0);
     }

@@ -128,6 +128,7 @@ mod tests {
             health: None,
             tls: ServerVerification::default(),
             http2: false,
+            max_idle: None,
         })
     }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -13,7 +14,6 @@ use tokio::net::TcpStream;
 use tokio::net::lookup_host;
 use tokio::time::Instant;
 use tokio::time::sleep;
-use tokio::time::timeout_at;
 
 use super::address::ServerAddress;
 use super::error::FailureCause;
@@ -21,6 +21,8 @@ use super::protocol::Protocol;
 use super::server::Server;
 use super::settings::Timeouts;
 use super::stream::ServerStream;
+use crate::timer::PeerTimedOut;
+use crate::timer::peer_timeout;
 
 /// Opens a connection. Several addresses are tried in turn, each with its share of the time.
 pub(super) async fn connect(
@@ -28,13 +30,13 @@ pub(super) async fn connect(
     timeouts: &Timeouts,
     protocol: Protocol,
 ) -> Result<ServerStream, FailureCause> {
-    let deadline = Instant::now() + timeouts.connect;
     match &server.address {
-        ServerAddress::Address(address) => connect_to(*address, server, timeouts, protocol, deadline).await,
+        ServerAddress::Address(address) => connect_to(*address, server, timeouts, protocol, timeouts.connect).await,
         ServerAddress::Name { host, port } => {
-            let found = timeout_at(deadline, lookup_host((host.as_str(), *port))).await;
+            let deadline = Instant::now() + timeouts.connect;
+            let found = peer_timeout(timeouts.connect, pin!(lookup_host((host.as_str(), *port)))).await;
             let addresses: Vec<SocketAddr> =
-                found.map_err(|_| FailureCause::ConnectTimeout)?.map_err(FailureCause::Connect)?.collect();
+                found.map_err(|PeerTimedOut| FailureCause::ConnectTimeout)?.map_err(FailureCause::Connect)?.collect();
             first_of(&addresses, server, timeouts, protocol, deadline).await
         }
     }
@@ -51,7 +53,7 @@ async fn first_of(
     for (tried, address) in addresses.iter().enumerate() {
         let left = deadline.saturating_duration_since(Instant::now());
         let share = left / u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
-        failed = connect_to(*address, server, timeouts, protocol, Instant::now() + share).await;
+        failed = connect_to(*address, server, timeouts, protocol, share).await;
         if failed.is_ok() {
             break;
         }
@@ -64,7 +66,7 @@ async fn connect_to(
     server: &Server,
     timeouts: &Timeouts,
     protocol: Protocol,
-    deadline: Instant,
+    patience: Duration,
 ) -> Result<ServerStream, FailureCause> {
     let mut lacks_descriptor = false;
     let connected = async {
@@ -75,10 +77,12 @@ async fn connect_to(
             Some(tls) => tls.handshake(stream, protocol).await.map(|stream| ServerStream::Tls(Box::new(stream))),
         }
     };
-    match timeout_at(deadline, connected).await {
+    // A connection that was made while this core was busy is used, however late this looks.
+    let connected = peer_timeout(patience, pin!(connected)).await;
+    match connected {
         Ok(connected) => connected.map_err(FailureCause::Connect),
-        Err(_) if lacks_descriptor => Err(FailureCause::NoDescriptor),
-        Err(_) => Err(FailureCause::ConnectTimeout),
+        Err(PeerTimedOut) if lacks_descriptor => Err(FailureCause::NoDescriptor),
+        Err(PeerTimedOut) => Err(FailureCause::ConnectTimeout),
     }
 }
 

@@ -12,6 +12,8 @@ use tokio::time::sleep;
 
 use super::connect::descriptor_shortages;
 use super::http1::Http1Connection;
+use super::open_connection::OpenConnection;
+use super::server::IdlePlace;
 use super::server::ServerId;
 
 /// The idle connections of one core. Only that core takes the lock, which the compiler asks for.
@@ -22,8 +24,7 @@ pub(super) struct IdleConnections {
 
 #[derive(Debug)]
 struct IdleState {
-    /// The connection that was used last is used first, so that connections that are not needed expire.
-    links: HashMap<ServerId, VecDeque<IdleConnection>>,
+    servers: HashMap<ServerId, ServerConnections>,
     /// How often [`sweep`] came by: a clock that is exact enough here, and free to read.
     tick: u64,
     is_sweeping: bool,
@@ -31,15 +32,26 @@ struct IdleState {
     shortages: u64,
 }
 
+/// As many as were in use at once lately.
+#[derive(Debug, Default)]
+struct ServerConnections {
+    /// The connection that was used last is used first, so that those at the front are not needed.
+    idle: VecDeque<IdleConnection>,
+    /// The fewest that were idle at any moment of this period: so many were not needed in it.
+    unused: usize,
+}
+
 #[derive(Debug)]
 struct IdleConnection {
     link: Box<Http1Connection>,
     expires: u64,
+    /// Where the server has a bound for all cores.
+    _place: Option<IdlePlace>,
 }
 
 impl Default for IdleConnections {
     fn default() -> Self {
-        let state = IdleState { links: HashMap::new(), tick: 0, is_sweeping: false, shortages: 0 };
+        let state = IdleState { servers: HashMap::new(), tick: 0, is_sweeping: false, shortages: 0 };
         Self { state: Mutex::new(state) }
     }
 }
@@ -48,47 +60,70 @@ impl IdleConnections {
     /// A connection that the server has not closed, as far as is known.
     pub(super) fn take(&self, server: ServerId) -> Option<Box<Http1Connection>> {
         let mut state = self.state.lock();
-        let links = state.links.get_mut(&server)?;
-        while let Some(mut idle) = links.pop_back() {
-            if idle.link.is_ready() {
-                return Some(idle.link);
+        let connections = state.servers.get_mut(&server)?;
+        let ready = loop {
+            let Some(mut newest) = connections.idle.pop_back() else { break None };
+            if newest.link.is_ready() {
+                break Some(newest.link);
             }
-        }
-        None
+        };
+        connections.unused = connections.unused.min(connections.idle.len());
+        ready
     }
 
+    /// Keeps a connection, if the server and the descriptors of the process have room for it.
     pub(super) fn put(self: &Arc<Self>, link: Box<Http1Connection>) {
+        let place = match link.max_idle {
+            None => None,
+            Some(most) => match IdlePlace::take(&link.server, most) {
+                Some(place) => Some(place),
+                None => return,
+            },
+        };
+        if OpenConnection::are_too_many() {
+            return;
+        }
         let mut state = self.state.lock();
         let ticks = link.idle.as_millis().div_ceil(TICK.as_millis());
         let expires = state.tick.saturating_add(u64::try_from(ticks).unwrap_or(u64::MAX));
-        let links = state.links.entry(link.server.id).or_default();
-        if links.len() < MAX_IDLE {
-            links.push_back(IdleConnection { link, expires });
-        }
+        let connections = state.servers.entry(link.server.id).or_default();
+        connections.idle.push_back(IdleConnection { link, expires, _place: place });
         if !state.is_sweeping {
             state.is_sweeping = true;
             tokio::spawn(sweep(Arc::downgrade(self)));
         }
     }
 
-    /// Closes connections that expired, that their server closed, or whose server was removed. Closes all of them if a
-    /// descriptor was missing on any core. Returns false when none is left.
+    /// Closes connections that expired, that their server closed, whose server was removed, or that a burst has left behind.
+    /// Closes all of them if a descriptor was missing on any core. Returns false when none is left.
     fn sweep(&self) -> bool {
         let mut state = self.state.lock();
         state.tick += 1;
         let tick = state.tick;
         let shortages = descriptor_shortages();
         if shortages != mem::replace(&mut state.shortages, shortages) {
-            state.links.clear();
+            state.servers.clear();
         }
-        state.links.retain(|_, links| {
-            links.retain_mut(|idle| {
+        state.servers.retain(|_, connections| {
+            connections.idle.retain_mut(|idle| {
                 idle.expires >= tick && !idle.link.server.removed.is_cancelled() && idle.link.is_ready()
             });
-            !links.is_empty()
+            if tick.is_multiple_of(PERIOD) {
+                connections.close_unused();
+            }
+            !connections.idle.is_empty()
         });
-        state.is_sweeping = !state.links.is_empty();
+        state.is_sweeping = !state.servers.is_empty();
         state.is_sweeping
+    }
+}
+
+impl ServerConnections {
+    /// Closes half of those that this period did not need, and begins the next one. [`FEW`] stay until they expire.
+    fn close_unused(&mut self) {
+        let surplus = self.idle.len().saturating_sub(FEW);
+        self.idle.drain(..self.unused.div_ceil(2).min(surplus));
+        self.unused = self.idle.len();
     }
 }
 
@@ -104,5 +139,8 @@ async fn sweep(idle: Weak<IdleConnections>) {
 /// How exactly an idle timeout is kept.
 const TICK: Duration = Duration::from_millis(250);
 
-/// The connections that one core keeps to one server. Those of a burst beyond it are closed.
-const MAX_IDLE: usize = 256;
+/// In ticks: how long a connection is unused at least before it counts as left behind by a burst.
+const PERIOD: u64 = 8;
+
+/// So many connections of one core to one server are kept until they expire, whether or not they are needed.
+const FEW: usize = 256;

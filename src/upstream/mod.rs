@@ -19,6 +19,7 @@ pub(crate) mod http1;
 mod http2;
 mod idle;
 mod informational;
+mod open_connection;
 mod outgoing;
 mod protocol;
 mod resolve;

@@ -131,6 +131,7 @@ mod tests {
             health: None,
             tls: ServerVerification::default(),
             http2: false,
+            max_idle: None,
         });
         let addresses = |all: &[&str]| -> Vec<SocketAddr> { all.iter().map(|one| one.parse().unwrap()).collect() };
         check(&upstream, &["10.0.0.9:80", "?"]);

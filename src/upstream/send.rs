@@ -110,7 +110,7 @@ impl Pool {
         let timeouts = &settings.timeouts;
         let stream = connect(server, timeouts, Protocol::Http1).await.map_err(AttemptError::NotConnected)?;
         server.note_connected();
-        let link = Http1Connection::new(stream, Arc::clone(server), timeouts.idle);
+        let link = Http1Connection::new(stream, Arc::clone(server), timeouts.idle, settings.max_idle);
         Box::new(link).exchange(request, sending, timeouts.response, settings.heads, on_informational).await
     }
 

@@ -31,6 +31,8 @@ pub struct Server {
     /// What the server was made from.
     pub(super) url: ServerUrl,
     in_flight: AtomicUsize,
+    /// Its idle connections on all cores, where they have a bound.
+    idle: AtomicUsize,
     healthy: AtomicBool,
     /// Failed connections in a row.
     refusals: AtomicU32,
@@ -62,6 +64,7 @@ impl Server {
             speaks_http2,
             url: url.clone(),
             in_flight: AtomicUsize::new(0),
+            idle: AtomicUsize::new(0),
             healthy: AtomicBool::new(true),
             refusals: AtomicU32::new(0),
             unanswered: AtomicU32::new(0),
@@ -218,6 +221,25 @@ impl Drop for InFlight {
 impl fmt::Debug for InFlight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("InFlight").field(&self.0.name).finish()
+    }
+}
+
+/// One of the idle connections that a server may have. Given back when this is dropped.
+#[derive(Debug)]
+pub(super) struct IdlePlace(Arc<Server>);
+
+impl IdlePlace {
+    /// `None`: there are `most` already.
+    pub(super) fn take(server: &Arc<Server>, most: usize) -> Option<Self> {
+        // Given back at once if it is one too many.
+        let place = Self(Arc::clone(server));
+        (server.idle.fetch_add(1, Ordering::Relaxed) < most).then_some(place)
+    }
+}
+
+impl Drop for IdlePlace {
+    fn drop(&mut self) {
+        self.0.idle.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -24,6 +24,8 @@ pub struct Settings {
     pub tls: ServerVerification,
     /// Speak HTTP/2 to the servers. Upgrades always use HTTP/1.1.
     pub http2: bool,
+    /// How many idle connections of HTTP/1.1 this process keeps to each server; `None`: as many as descriptors allow.
+    pub max_idle: Option<usize>,
 }
 
 /// What a server's URL says.

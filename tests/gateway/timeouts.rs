@@ -270,3 +270,31 @@ fn connections_beyond_their_bound_do_not_disturb_those_that_stand() {
         client.try_response("GET").is_some_and(|response| response.status == 200)
     });
 }
+
+/// As by a debugger, or by the host of a virtual machine. What came meanwhile was in time.
+#[test]
+fn a_gateway_that_was_stopped_takes_what_came_meanwhile() {
+    let origin = Origin::answering(|_| Answer::ok("in time").after(Duration::from_millis(150)));
+    let gateway = Gateway::start(format!(
+        "upstream: app\nadmin: {{address: 127.0.0.1:0}}\nserver: {{timeouts: {{header: 400ms}}}}\nupstreams:\n  \
+         app: {{servers: [{}], timeouts: {{response: 400ms}}}}",
+        origin.url()
+    ));
+    let stop = |meanwhile: &mut dyn FnMut()| {
+        gateway.pause();
+        meanwhile();
+        thread::sleep(2 * SHORT);
+        gateway.resume();
+    };
+    for number in 1..=4 {
+        let mut client = gateway.connect();
+        client.send("GET / HTTP/1.1\r\nHost: a\r\n");
+        eventually("the gateway waits for the rest", || gateway.connections() == 1);
+        stop(&mut || _ = client.send("\r\n"));
+        eventually("the application is asked", || origin.count() == number);
+        stop(&mut || ());
+        assert_eq!(client.response().text(), "in time");
+        drop(client);
+        eventually("the connection is closed", || gateway.connections() == 0);
+    }
+}

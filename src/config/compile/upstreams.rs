@@ -135,6 +135,7 @@ impl Compiler {
             health: None,
             tls: ServerVerification::default(),
             http2: false,
+            max_idle: None,
         };
         let id = upstreams.add(&name, settings);
         if id.is_none() {
@@ -182,6 +183,7 @@ impl Compiler {
             health: raw.health.get().map(|health| self.health(health)),
             tls: raw.tls.get().map(|tls| self.upstream_tls(tls)).unwrap_or_default(),
             http2: raw.http2.get().is_some_and(|http2| http2.value),
+            max_idle: raw.max_idle.get().map(|most| usize::try_from(most.value).unwrap_or(usize::MAX)),
         }
     }
 

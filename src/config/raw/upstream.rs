@@ -27,6 +27,9 @@ section! {
         /// Speak HTTP/2 to the servers: negotiated by ALPN at `https://`, with prior knowledge at `http://`. Default:
         /// false.
         http2: Spanned<bool>,
+        /// How many idle connections the gateway keeps to each server, all cores together; 0: none. Unused ones end by
+        /// `timeouts.idle`. Default: as many as were in use lately and descriptors allow.
+        max_idle: Spanned<u64>,
     }
     required {
         servers => "write where the application is: `servers: [http://127.0.0.1:8000]`",

@@ -8,6 +8,7 @@ use tokio::io::WriteHalf;
 use tokio::io::split;
 
 use crate::timer::LazyTimer;
+use crate::upstream::open_connection::OpenConnection;
 use crate::upstream::server::Server;
 use crate::upstream::stream::ServerStream;
 
@@ -22,11 +23,27 @@ pub(in crate::upstream) struct Http1Connection {
     pub(in crate::upstream) server: Arc<Server>,
     /// How long it may be kept without a request.
     pub(in crate::upstream) idle: Duration,
+    /// How many idle connections the server may have on all cores.
+    pub(in crate::upstream) max_idle: Option<usize>,
+    _open: OpenConnection,
 }
 
 impl Http1Connection {
-    pub(in crate::upstream) fn new(stream: ServerStream, server: Arc<Server>, idle: Duration) -> Self {
-        Self { stream, read: BytesMut::new(), timer: LazyTimer::default(), server, idle }
+    pub(in crate::upstream) fn new(
+        stream: ServerStream,
+        server: Arc<Server>,
+        idle: Duration,
+        max_idle: Option<usize>,
+    ) -> Self {
+        Self {
+            stream,
+            read: BytesMut::new(),
+            timer: LazyTimer::default(),
+            server,
+            idle,
+            max_idle,
+            _open: OpenConnection::count(),
+        }
     }
 
     /// Whether it can carry a request: as far as is known, the server has neither closed it nor sent bytes without a request.
@@ -74,7 +91,7 @@ mod tests {
         stream.readable().await.unwrap();
         let location = ServerUrl::from(Authority::from_static("a:1"));
         let server = Arc::new(Server::new(&location, ServerAddress::of(&location), None, false));
-        let mut connection = Http1Connection::new(ServerStream::Plain(stream), server, Duration::MAX);
+        let mut connection = Http1Connection::new(ServerStream::Plain(stream), server, Duration::MAX, None);
         while has_budget_remaining() {
             consume_budget().await;
         }

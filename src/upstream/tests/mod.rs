@@ -57,6 +57,7 @@ fn settings(origins: &[&Origin]) -> Settings {
         health: None,
         tls: ServerVerification::default(),
         http2: false,
+        max_idle: None,
     }
 }
 

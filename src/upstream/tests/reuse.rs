@@ -176,3 +176,46 @@ async fn a_tunnel_is_opened_by_the_servers_101_and_counts_while_it_is_kept() {
     drop(tunnel);
     assert_eq!(upstream.servers()[0].in_flight(), 0);
 }
+
+/// Sends so many requests at once, each with a connection of its own, and then gives back all connections.
+async fn wave(pool: &Pool, upstream: &Arc<Upstream>, count: usize) {
+    let mut answers = Vec::new();
+    for _ in 0..count {
+        answers.push(send(pool, upstream, get()).await.unwrap());
+    }
+    for answer in answers {
+        assert_eq!(text(answer).await, "hello");
+    }
+}
+
+#[tokio::test]
+async fn as_many_connections_are_kept_as_were_in_use_and_those_of_a_burst_are_closed_soon() {
+    let origin = Origin::answering(HELLO).await;
+    let upstream = Upstream::new(settings(&[&origin]));
+    let pool = Pool::new();
+    for _ in 0..3 {
+        wave(&pool, &upstream, 400).await;
+    }
+    assert_eq!((origin.accepted(), origin.closed()), (400, 0));
+    eventually(|| origin.closed() == 400 - 256).await;
+    wave(&pool, &upstream, 256).await;
+    assert_eq!((origin.accepted(), origin.closed()), (400, 400 - 256));
+}
+
+#[tokio::test]
+async fn a_bound_of_idle_connections_holds_for_all_cores_together() {
+    let origin = Origin::answering(HELLO).await;
+    let upstream = Upstream::new(Settings { max_idle: Some(3), ..settings(&[&origin]) });
+    let pools = [Pool::new(), Pool::new()];
+    for pool in &pools {
+        wave(pool, &upstream, 2).await;
+    }
+    eventually(|| origin.closed() == 1).await;
+    assert_eq!(origin.accepted(), 4);
+    wave(&pools[0], &upstream, 2).await;
+    wave(&pools[1], &upstream, 2).await;
+    assert_eq!(origin.accepted(), 5);
+    let none = Upstream::new(Settings { max_idle: Some(0), ..settings(&[&origin]) });
+    wave(&pools[0], &none, 2).await;
+    eventually(|| origin.closed() == 4).await;
+}
