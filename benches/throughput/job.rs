@@ -126,7 +126,7 @@ const USER: Job = Job {
 const TLS: Job = Job::limited("TLS, keep-alive", 0.62).over(Over::Tls);
 
 /// Those of the table of limits in memory.
-pub(crate) const JOBS: [Job; 15] = [
+pub(crate) const JOBS: [Job; 18] = [
     Job::new("proxied, no limit", "/plain", 200),
     LIMITED,
     LISTS,
@@ -135,6 +135,9 @@ pub(crate) const JOBS: [Job; 15] = [
     LOGGED,
     FORM,
     Job { connections: 4, ..Job::limited("proxied, one limit, 4 connections", 1.03) },
+    Job { connections: 1000, ..Job::limited("proxied, one limit, 1000 connections", 0.9) },
+    Job { connections: 4000, ..Job::limited("proxied, one limit, 4000 connections", 0.9) },
+    Job { connections: 9000, goal: None, ..Job::limited("proxied, one limit, 9000 connections", 0.9) },
     Job::down("1 MiB down", 0.9),
     Job::up("1 MiB up", 0.9),
     TLS,

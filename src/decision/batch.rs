@@ -121,8 +121,8 @@ pub enum Settlement<'p> {
     Keep { key: KeyHash, rule: &'p Rule, items: &'p Items, charged: &'p Charged },
     /// Charges now, whether or not there is room.
     Charge { key: KeyHash, rule: &'p Rule, items: &'p Items },
-    /// Resets a key. `charged` is what the same request was charged, if anything.
-    Reset { key: KeyHash, charged: Option<&'p Charged> },
+    /// Resets a key.
+    Reset(KeyHash),
     /// Remembers a known client for `keep`, and only the latest `most` clients of its user name.
     Remember { of: KnownClientKey, most: NonZeroU32, keep: Duration },
 }

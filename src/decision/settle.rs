@@ -50,7 +50,10 @@ impl PendingOutcome {
         for PendingCharge { limit, key, items, charged, may_reset } in &self.charges {
             let limit = policy.limit(*limit);
             if outcome.is_some() && limit.reset_on == outcome && *may_reset {
-                settlements.push(Settlement::Reset { key: *key, charged: charged.as_ref() });
+                // Without what this request was charged there is often nothing to reset, and nobody to tell.
+                let own = charged.as_ref();
+                settlements.extend(own.map(|charged| Settlement::TakeBack { key: *key, rule: &limit.rule, charged }));
+                settlements.push(Settlement::Reset(*key));
                 continue;
             }
             let Some(counted) = limit.count.outcome() else { continue };

@@ -56,7 +56,7 @@ fn told(world: &World, ask: &Ask, outcome: Outcome) -> Vec<&'static str> {
     let said = |settlement: &Settlement<'_>| match settlement {
         Settlement::TakeBack { .. } => Some("take back"),
         Settlement::Charge { .. } => Some("charge"),
-        Settlement::Reset { .. } => Some("forget"),
+        Settlement::Reset(_) => Some("forget"),
         Settlement::Remember { .. } => Some("remember"),
         _ => None,
     };
@@ -82,7 +82,7 @@ fn what_was_reserved_is_given_back_when_the_answer_is_another() {
 fn a_success_clears_its_own_key_and_only_when_it_named_no_other() {
     let limit = Limit { reset_on: Some(Outcome::Success), ..limit("pace", "query.user", "9/hour") };
     let world = login(vec![limit]);
-    assert_eq!(told(&world, &guess(&["alice"]), Outcome::Success), ["forget", "remember"]);
+    assert_eq!(told(&world, &guess(&["alice"]), Outcome::Success), ["take back", "forget", "remember"]);
     assert_eq!(told(&world, &guess(&["alice", "mallory"]), Outcome::Success), [""; 0]);
     assert_eq!(told(&world, &guess(&["alice"]), Outcome::Failure), [""; 0]);
 }
@@ -101,8 +101,8 @@ fn a_client_becomes_known_only_for_one_name_that_it_named() {
 fn a_name_in_the_query_earns_nothing_beside_fields_in_the_body() {
     let limit = Limit { reset_on: Some(Outcome::Success), ..limit("pace", "param.user", "9/hour") };
     let world = login_by("param.user", vec![limit]);
-    assert_eq!(told(&world, &form("/login", "user=alice"), Outcome::Success), ["forget", "remember"]);
-    assert_eq!(told(&world, &form("/login?user=alice", ""), Outcome::Success), ["forget", "remember"]);
+    assert_eq!(told(&world, &form("/login", "user=alice"), Outcome::Success), ["take back", "forget", "remember"]);
+    assert_eq!(told(&world, &form("/login?user=alice", ""), Outcome::Success), ["take back", "forget", "remember"]);
     for (target, body) in [
         ("/login?user=alice", "email=mallory"),
         ("/login?user=alice", r#"{"email":"mallory"}"#),
@@ -118,7 +118,7 @@ fn a_success_is_credited_only_where_the_body_was_understood() {
     let limit = Limit { reset_on: Some(Outcome::Success), ..limit("pace", "param.user", "9/hour") };
     let world = login_by("param.user", vec![limit]);
     let json = |text: &str| ask("POST /login\nContent-Type: application/json").body(text);
-    assert_eq!(told(&world, &json(r#"{"user":"alice"}"#), Outcome::Success), ["forget", "remember"]);
+    assert_eq!(told(&world, &json(r#"{"user":"alice"}"#), Outcome::Success), ["take back", "forget", "remember"]);
     for odd in [
         form("/login", "user=alice&x[user]=mallory"),
         form("/login", "user=alice&a=1;b"),

@@ -1,5 +1,8 @@
 //! A ban by one gateway is a ban on every gateway, without a query to Redis for each request.
 
+use std::process::Child;
+use std::process::Command;
+use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
@@ -7,6 +10,7 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::flood::commands;
+use crate::questions::calls;
 use crate::site::RAW;
 use crate::site::Site;
 use crate::site::alone;
@@ -15,6 +19,7 @@ use crate::site::config;
 use crate::site::store_up;
 use crate::site::url_of_mute;
 use crate::state;
+use crate::support::Caller;
 use crate::support::Gateway;
 use crate::support::Ledger;
 use crate::support::RedisCluster;
@@ -228,4 +233,69 @@ fn every_gateway_of_a_cluster_sees_a_ban_and_an_unban() {
     for node in redis.masters() {
         state::is_clean(node, 20);
     }
+}
+
+/// How many bans of a burst are under way at once.
+const AT_ONCE: usize = 200;
+
+/// Bans so many keys at the first gateway, many at once.
+fn burst(site: &Site, count: usize) {
+    let (address, clock) = (site.gateways[0].address(), site.application.clock());
+    let mut callers: Vec<Caller> = (0..AT_ONCE).map(|_| Caller::default()).collect();
+    for first in (0..count).step_by(AT_ONCE) {
+        for expected in [200, 429] {
+            for (number, caller) in callers.iter_mut().enumerate() {
+                caller.ask(address, "/", &format!("{RAW}-{}", first + number), clock);
+            }
+            assert!(callers.iter_mut().all(|caller| caller.answer() == Some(expected)));
+        }
+    }
+}
+
+#[test]
+fn a_burst_of_bans_is_few_messages_and_every_gateway_knows_all() {
+    let _alone = alone();
+    let site = site(2);
+    let before = calls(&site.redis, "publish");
+    burst(&site, 1000);
+    know(&site.gateways, 1000);
+    let messages = calls(&site.redis, "publish") - before;
+    assert!(messages <= 200, "{messages} messages");
+}
+
+#[test]
+#[ignore = "measures"]
+fn what_a_ban_costs_redis_with_fifty_gateways_is_printed() {
+    let _alone = alone();
+    let site = site(1);
+    let others: Vec<Child> = (0..50).map(|_| subscriber(&site.redis)).collect();
+    let before = cpu_micros(&site.redis);
+    for key in 0..20 {
+        trip(&site, 0, &format!("{RAW}-alone-{key}"));
+    }
+    println!("one by one, with its two requests: {:.0} us of Redis a ban", (cpu_micros(&site.redis) - before) / 20.0);
+    let before = cpu_micros(&site.redis);
+    burst(&site, 2000);
+    println!("in a burst, with its two requests: {:.0} us of Redis a ban", (cpu_micros(&site.redis) - before) / 2000.0);
+    for mut other in others {
+        let _ = other.kill();
+        let _ = other.wait();
+    }
+}
+
+/// A connection that gets what a gateway gets.
+pub(super) fn subscriber(redis: &RedisServer) -> Child {
+    let mut command = Command::new("redis-cli");
+    command.args(["-p", &redis.address().port().to_string(), "SUBSCRIBE", "portcullis:resets"]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("tests/run installs it")
+}
+
+/// How much CPU time a Redis has used.
+pub(super) fn cpu_micros(redis: &RedisServer) -> f64 {
+    let told = redis.cli(&["INFO", "cpu"]);
+    let of = |name: &str| {
+        let line = told.lines().find_map(|line| line.strip_prefix(name)).expect("it is told");
+        line.trim().parse::<f64>().expect("seconds") * 1e6
+    };
+    of("used_cpu_sys:") + of("used_cpu_user:")
 }

@@ -187,7 +187,7 @@ fn a_flood_of_one_client_does_not_hide_what_happened_to_another() {
 }
 
 /// How often Redis was sent this command.
-fn calls(redis: &RedisServer, command: &str) -> u32 {
+pub(super) fn calls(redis: &RedisServer, command: &str) -> u32 {
     let stats = redis.cli(&["INFO", "commandstats"]);
     let line = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
     line.and_then(|rest| rest.split(',').next()?.parse().ok()).unwrap_or_default()

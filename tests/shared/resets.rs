@@ -1,7 +1,14 @@
 //! A reset by one gateway is seen by all.
 
+use std::process::Child;
 use std::time::Duration;
 
+use crate::bans::cpu_micros;
+use crate::bans::subscriber;
+use crate::form::Form;
+use crate::form::guess;
+use crate::form::right;
+use crate::questions::calls;
 use crate::site::RAW;
 use crate::site::Site;
 use crate::site::alone;
@@ -32,4 +39,52 @@ fn a_reset_by_one_gateway_is_seen_by_all_within_a_second() {
     assert_eq!(site.status(3, "/", &other), 429, "another key is as it was");
     // Four have passed since, one at each gateway; four more may, all together.
     assert_eq!((0..12).filter(|number| site.status(number % 4, "/", RAW) == 200).count(), 4);
+}
+
+/// Each success settles in one call, and gateways are told only where something was counted.
+#[test]
+fn a_success_of_one_who_never_failed_is_told_to_nobody() {
+    let _alone = alone();
+    let form =
+        Form::start(2, "{name: failures, key: param.username, count: failures, rate: 3/hour, reset_on: success}", "");
+    let told = || calls(&form.redis, "publish");
+    let settled = |count: u32, act: &dyn Fn()| {
+        let before = calls(&form.redis, "evalsha");
+        act();
+        // A decision, and what settles it.
+        eventually("it is settled", || calls(&form.redis, "evalsha") >= before + 2 * count);
+    };
+    let sign_in = |gateway: usize| assert_eq!(form.request(gateway, right(0)).status(), 302);
+    // What gateways tell at their start is told.
+    settled(1, &|| sign_in(0));
+    let before = told();
+    settled(20, &|| (0..20).for_each(sign_in));
+    assert_eq!(told(), before);
+    assert_eq!(form.request(0, guess(0)).status(), 401);
+    settled(1, &|| sign_in(1));
+    assert_eq!(told(), before + 1);
+}
+
+#[test]
+#[ignore = "measures"]
+fn what_a_success_costs_redis_with_fifty_gateways_is_printed() {
+    let _alone = alone();
+    let form =
+        Form::start(1, "{name: failures, key: param.username, count: failures, rate: 3/hour, reset_on: success}", "");
+    let others: Vec<Child> = (0..50).map(|_| subscriber(&form.redis)).collect();
+    for is_first_wrong in [false, true] {
+        let before = cpu_micros(&form.redis);
+        for _ in 0..500 {
+            if is_first_wrong {
+                assert_eq!(form.request(0, guess(0)).status(), 401);
+            }
+            assert_eq!(form.request(0, right(0)).status(), 302);
+        }
+        let each = (cpu_micros(&form.redis) - before) / 500.0;
+        println!("a sign-in{}: {each:.0} us of Redis", if is_first_wrong { " after a failure, both" } else { "" });
+    }
+    for mut other in others {
+        let _ = other.kill();
+        let _ = other.wait();
+    }
 }

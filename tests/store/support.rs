@@ -264,7 +264,7 @@ pub(crate) async fn charge<F: Fixture>(fixture: &F, limit: &Limit, name: &str) {
 }
 
 pub(crate) async fn forget<F: Fixture>(fixture: &F, name: &str) {
-    settle(fixture, Settlement::Reset { key: fixture.key(name), charged: None }).await;
+    settle(fixture, Settlement::Reset(fixture.key(name))).await;
 }
 
 /// Tells a store that a client succeeded as this subject: it is known for so many seconds, one of `most`.

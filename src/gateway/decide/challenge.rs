@@ -60,7 +60,7 @@ pub async fn redeem(worker: &WorkerState, live: &Snapshot, denial: &Denial, proo
         return false;
     }
     // During an outage that begins here the limit denies, or there is nothing to reset.
-    let _ = worker.store.settle(&[Settlement::Reset { key, charged: None }]).await;
+    let _ = worker.store.settle(&[Settlement::Reset(key)]).await;
     true
 }
 

@@ -7,11 +7,15 @@ use super::version::BanChange;
 use super::version::BanVersion;
 use crate::signing::KeyRing;
 
-/// Applies a message of the channel: `ban BEGUN CHANGES ID LEFT LENGTH STEP AGE HAND BLOB` or `unban BEGUN CHANGES ID`.
-/// Any other message is ignored.
+/// Applies a message of the channel, which is a line for each change: `ban BEGUN CHANGES ID LEFT LENGTH STEP AGE HAND BLOB` or
+/// `unban BEGUN CHANGES ID`. Any other line is ignored.
 pub(in crate::store) fn apply_message(bans: &Bans, message: &[u8], ring: &KeyRing) {
+    message.split(|byte| *byte == b'\n').for_each(|line| apply_line(bans, line, ring));
+}
+
+fn apply_line(bans: &Bans, line: &[u8], ring: &KeyRing) {
     let read = || {
-        let text = std::str::from_utf8(message).ok()?;
+        let text = std::str::from_utf8(line).ok()?;
         let words: Vec<&str> = text.splitn(10, ' ').collect();
         let version = BanVersion::read(&[(*words.get(1)?).to_owned(), (*words.get(2)?).to_owned()])?;
         let id: BanId = words.get(3)?.parse().ok()?;
@@ -76,7 +80,10 @@ mod tests {
         }
         apply_message(&bans, b"ban \xff", &ring());
         assert_eq!(bans.count(), 1);
-        apply_message(&bans, format!("unban 1 2 {id}").as_bytes(), &ring());
+        let again = format!("ban 1 3 {id} 7000000 9000000 2 4000000 l {blob}");
+        apply_message(&bans, format!("unban 1 2 {id}\n\nnonsense\n{again}").as_bytes(), &ring());
+        assert_eq!((bans.count(), bans.left(KeyHash(7))), (1, Some(Duration::from_secs(7))));
+        apply_message(&bans, format!("unban 1 4 {id}").as_bytes(), &ring());
         assert_eq!(bans.count(), 0);
     }
 

@@ -51,7 +51,7 @@ impl Failover {
             }
             Settlement::Charge { key, rule, items } => self.local.charge_now(resets::local_key(key), rule, items),
             // Reset here only after Redis: a decision in between would be mirrored again.
-            Settlement::Reset { .. } => {}
+            Settlement::Reset(_) => {}
             Settlement::Remember { of, most, keep } => {
                 self.local.settle_now(&Settlement::Remember { of: local_client(of), most, keep });
             }

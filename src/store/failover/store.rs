@@ -241,7 +241,7 @@ impl Store for Failover {
         let resets = self.resets();
         settled.reopened.iter().for_each(|key| resets.reopened(*key));
         for settlement in settlements {
-            if let Settlement::Reset { key, .. } = settlement {
+            if let Settlement::Reset(key) = settlement {
                 resets.reset(*key, settled.reset_at(*key));
             }
         }

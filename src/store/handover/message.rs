@@ -86,7 +86,7 @@ pub(in crate::store) enum OwnedSettlement {
     TakeBack { key: KeyHash, rule: Rule, charged: OwnedCharged },
     Keep { key: KeyHash, rule: Rule, items: Items, charged: OwnedCharged },
     Charge { key: KeyHash, rule: Rule, items: Items },
-    Reset { key: KeyHash, charged: Option<OwnedCharged> },
+    Reset(KeyHash),
     Remember { of: KnownClientKey, most: NonZeroU32, keep: Duration },
 }
 
@@ -118,7 +118,7 @@ impl OwnedSettlement {
                 Self::Keep { key, rule: rule.clone(), items: items.clone(), charged: OwnedCharged::of(charged) }
             }
             Settlement::Charge { key, rule, items } => Self::Charge { key, rule: rule.clone(), items: items.clone() },
-            Settlement::Reset { key, charged } => Self::Reset { key, charged: charged.map(OwnedCharged::of) },
+            Settlement::Reset(key) => Self::Reset(key),
             Settlement::Remember { of, most, keep } => Self::Remember { of, most, keep },
         }
     }

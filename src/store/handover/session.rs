@@ -195,10 +195,7 @@ impl PredecessorReservations {
             OwnedSettlement::Charge { key, rule, items } => {
                 store.settle_now(&Settlement::Charge { key, rule: &rule, items: &items });
             }
-            OwnedSettlement::Reset { key, charged } => {
-                let charged = charged.map(|charged| self.settled(store, key, charged));
-                store.settle_now(&Settlement::Reset { key, charged: charged.as_ref() });
-            }
+            OwnedSettlement::Reset(key) => store.settle_now(&Settlement::Reset(key)),
             OwnedSettlement::Remember { of, most, keep } => {
                 store.settle_now(&Settlement::Remember { of, most, keep });
             }

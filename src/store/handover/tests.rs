@@ -142,7 +142,7 @@ fn settlement<'p>(of: &'p UnderWay, charge: &'p Charge<'p>, charged: &'p Charged
     match (rule, how) {
         (Rule::Concurrent(_), _) => Settlement::Release(key),
         (_, 0) if of.key.is_multiple_of(2) => Settlement::TakeBack { key, rule, charged },
-        (_, 1) => Settlement::Reset { key, charged: Some(charged) },
+        (_, 1) => Settlement::Reset(key),
         // A charge that waits for its outcome was made already.
         (_, 2) if !of.key.is_multiple_of(2) => Settlement::Charge { key, rule, items },
         _ => Settlement::Keep { key, rule, items, charged },

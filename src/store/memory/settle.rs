@@ -30,7 +30,7 @@ impl MemoryStore {
                 drop(shard);
                 if was_reset { self.try_charge(key, rule, items) } else { Ok(()) }
             }
-            Settlement::Reset { key, .. } => self.try_reset(key, None),
+            Settlement::Reset(key) => self.try_reset(key, None),
             Settlement::Remember { of, most, keep } => {
                 let _here = self.handover.here()?;
                 let now = self.clock.now();

@@ -166,7 +166,7 @@ impl Store for MemoryStore {
     }
 
     async fn reset(&self, keys: &[KeyHash]) -> Result<(), StoreError> {
-        let resets: SmallVec<[_; 4]> = keys.iter().map(|key| Settlement::Reset { key: *key, charged: None }).collect();
+        let resets: SmallVec<[_; 4]> = keys.iter().map(|key| Settlement::Reset(*key)).collect();
         self.settle(&resets).await
     }
 

@@ -37,35 +37,47 @@ pub(in crate::store::redis) fn version(prefix: &str) -> redis::Cmd {
     command
 }
 
-impl BanCall<'_> {
+/// One change of the bans: its words for the script.
+#[derive(Clone, Debug)]
+pub(in crate::store::redis) struct BanCommand {
+    word: &'static str,
+    id: BanId,
+    arguments: Vec<String>,
+}
+
+impl BanCommand {
     /// Bans for the next step of a ladder, unless a ban lasts.
-    pub(in crate::store::redis) fn ban_by_limit(&self, id: BanId, blob: &str, ladder: &Ladder) -> Invocation {
-        let mut invocation = self.call("trip", &id.to_string());
-        invocation.command.arg(blob);
-        for length in ladder.lengths() {
-            invocation.command.arg(length.as_micros().to_string());
-        }
-        invocation
+    pub(in crate::store::redis) fn ban_by_limit(id: BanId, blob: String, ladder: &Ladder) -> Self {
+        let lengths = ladder.lengths().iter().map(|length| length.as_micros().to_string());
+        Self { word: "trip", id, arguments: std::iter::once(blob).chain(lengths).collect() }
     }
 
     /// Bans for an operator, for `span` microseconds.
-    pub(in crate::store::redis) fn ban_by_operator(&self, id: BanId, blob: &str, span: u128) -> Invocation {
-        let mut invocation = self.call("ban", &id.to_string());
-        invocation.command.arg(blob).arg(span.to_string());
-        invocation
+    pub(in crate::store::redis) fn ban_by_operator(id: BanId, blob: String, span: u128) -> Self {
+        Self { word: "ban", id, arguments: vec![blob, span.to_string()] }
     }
 
     /// Sends a ban that this gateway set during an outage.
-    pub(in crate::store::redis) fn send(&self, id: BanId, blob: &str, ban: OutageBan) -> Invocation {
+    pub(in crate::store::redis) fn send(id: BanId, blob: String, ban: OutageBan) -> Self {
         let OutageBan { left, length, step, by_operator, age } = ban;
-        let mut invocation = self.call("tell", &id.to_string());
-        let command = invocation.command.arg(blob).arg(left.to_string()).arg(length.to_string());
-        command.arg(step).arg(if by_operator { "h" } else { "l" }).arg(age.to_string());
-        invocation
+        let hand = if by_operator { "h" } else { "l" };
+        let numbers = [left.to_string(), length.to_string(), step.to_string(), hand.to_owned(), age.to_string()];
+        Self { word: "tell", id, arguments: std::iter::once(blob).chain(numbers).collect() }
     }
 
-    pub(in crate::store::redis) fn lift(&self, id: BanId) -> Invocation {
-        self.call("lift", &id.to_string())
+    pub(in crate::store::redis) fn lift(id: BanId) -> Self {
+        Self { word: "lift", id, arguments: Vec::new() }
+    }
+}
+
+impl BanCall<'_> {
+    /// Makes changes in this order, and tells every gateway of all of them in one message. The answer has one for each.
+    pub(in crate::store::redis) fn change(&self, changes: &[BanCommand]) -> Invocation {
+        let mut invocation = self.call("change", "");
+        for BanCommand { word, id, arguments } in changes {
+            invocation.command.arg(word).arg(id.to_string()).arg(arguments.len()).arg(arguments);
+        }
+        invocation
     }
 
     /// Reads a page of bans and the cursor of the next page. The first cursor is `0`, and so is the one after the last
@@ -74,12 +86,12 @@ impl BanCall<'_> {
         self.call("load", cursor)
     }
 
-    fn call(&self, verb: &str, id: &str) -> Invocation {
+    fn call(&self, verb: &str, cursor: &str) -> Invocation {
         let script = text::banning();
         let name = name(self.prefix);
         let mut command = redis::cmd("EVALSHA");
         command.arg(&script.sha).arg(3).arg(&name).arg(format!("{name}:ends")).arg(format!("{name}:kept"));
-        command.arg(verb).arg(id).arg(self.channel).arg(format!("{:016x}", fastrand::u64(..)));
+        command.arg(verb).arg(cursor).arg(self.channel).arg(format!("{:016x}", fastrand::u64(..)));
         match self.time {
             Time::OfServer => command.arg(""),
             Time::Given(clock) => command.arg(clock.now().as_micros()),

@@ -10,6 +10,7 @@ use tokio::time;
 use tokio::time::Instant;
 use tracing::warn;
 
+use super::ban_queue::MOST_CHANGES;
 use super::keyring;
 use super::store::RedisStore;
 use crate::clock::Timestamp;
@@ -25,6 +26,7 @@ use crate::store::bans::version::BanChange;
 use crate::store::bans::version::BanVersion;
 use crate::store::redis::scripts;
 use crate::store::redis::scripts::bans::BanCall;
+use crate::store::redis::scripts::bans::BanCommand;
 use crate::store::redis::scripts::bans::OutageBan;
 use crate::store::redis::scripts::bans::name;
 use crate::store::redis::topology::failure::Failure;
@@ -64,8 +66,8 @@ impl RedisStore {
     ) -> Option<(BanRecord, bool)> {
         let ring = self.core.shared.key_ring.load();
         let blob = text::blob(subject, reason, None, &ring);
-        let invocation = call(&self.core.shared, &self.core.shared.channel()).ban_by_limit(subject.id(), &blob, ladder);
-        let (begins, update) = read_answer(ask(&self.core.shared, &self.core.links, invocation).await.ok()?)?;
+        let command = BanCommand::ban_by_limit(subject.id(), blob, ladder);
+        let (begins, update) = read_answer(self.core.change_ban(command).await.ok()?)?;
         let mut record = update.record(subject.id(), bans.now(), &ring)?;
         // This gateway knows more about the key than it sent.
         record.describe(subject);
@@ -77,10 +79,8 @@ impl RedisStore {
     pub(in crate::store) async fn ban_by_operator(&self, bans: &Bans, record: &BanRecord) -> bool {
         let ring = self.core.shared.key_ring.load();
         let blob = text::blob(&record.ban.subject, &record.ban.reason, record.sealed(), &ring);
-        let channel = self.core.shared.channel();
-        let invocation =
-            call(&self.core.shared, &channel).ban_by_operator(record.ban.id, &blob, record.length.as_micros());
-        let answer = ask(&self.core.shared, &self.core.links, invocation).await.ok().and_then(read_answer);
+        let command = BanCommand::ban_by_operator(record.ban.id, blob, record.length.as_micros());
+        let answer = self.core.change_ban(command).await.ok().and_then(read_answer);
         let Some((_, update)) = answer else { return false };
         bans.receive_answer(update.version, &record.clone().into(), true);
         bans.mark_sent(record.ban.id);
@@ -90,9 +90,7 @@ impl RedisStore {
     /// Lifts a ban for all gateways and returns it. `Err`: it is not known whether Redis has lifted it. The caller holds
     /// [`Bans::pause_resends`].
     pub(in crate::store) async fn lift_ban(&self, bans: &Bans, id: BanId) -> Result<Option<Ban>, Failure> {
-        let channel = self.core.shared.channel();
-        let invocation = call(&self.core.shared, &channel).lift(id);
-        let answer = ask(&self.core.shared, &self.core.links, invocation).await?;
+        let answer = self.core.change_ban(BanCommand::lift(id)).await?;
         let words = words(answer);
         let [was_there, begun, changes, now, text] = words.as_slice() else { return Err(Failure::Refused) };
         let version = BanVersion::read(&[begun.clone(), changes.clone()]);
@@ -221,13 +219,30 @@ async fn sync(shared: &SharedRedis, links: &Links, bans: &Bans) -> Result<Durati
     if (is_lost && before.is_some()) || !unsent.is_empty() {
         keyring::refresh(shared, bans).await;
     }
-    for record in unsent.iter().take(MOST_SENT) {
-        let _resending = bans.resend().await;
-        // It was lifted meanwhile, or sent.
-        if !bans.is_unsent(record.ban.id) {
-            continue;
-        }
-        let moment = bans.now();
+    for records in unsent[..unsent.len().min(MOST_SENT)].chunks(MOST_CHANGES) {
+        send(shared, links, bans, call, records).await?;
+    }
+    let all_published = unpublished_until.is_none_or(|until| until <= bans.now());
+    let is_complete = bans.is_subscribed() && all_published && unsent.len() <= MOST_SENT;
+    Ok(if is_complete { Duration::from_millis(fastrand::u64(SUBSCRIBED_PACE)) } else { PACE })
+}
+
+/// Sends bans that Redis does not have.
+async fn send(
+    shared: &SharedRedis,
+    links: &Links,
+    bans: &Bans,
+    call: BanCall<'_>,
+    records: &[BanRecord],
+) -> Result<(), Failure> {
+    let _resending = bans.resend().await;
+    // Some were lifted meanwhile, or sent.
+    let unsent: Vec<&BanRecord> = records.iter().filter(|record| bans.is_unsent(record.ban.id)).collect();
+    if unsent.is_empty() {
+        return Ok(());
+    }
+    let (moment, ring) = (bans.now(), shared.key_ring.load());
+    let command = |record: &&BanRecord| {
         let ban = OutageBan {
             left: record.ban.left(moment).as_micros(),
             length: record.length.as_micros(),
@@ -235,9 +250,15 @@ async fn sync(shared: &SharedRedis, links: &Links, bans: &Bans) -> Result<Durati
             by_operator: record.ban.by_operator,
             age: moment.since(record.ban.since).as_micros(),
         };
-        let ring = shared.key_ring.load();
-        let blob = text::blob(&record.ban.subject, &record.ban.reason, record.sealed(), &ring);
-        let answer = ask(shared, links, call.send(record.ban.id, &blob, ban)).await?;
+        BanCommand::send(
+            record.ban.id,
+            text::blob(&record.ban.subject, &record.ban.reason, record.sealed(), &ring),
+            ban,
+        )
+    };
+    let commands: Vec<BanCommand> = unsent.iter().map(command).collect();
+    let Value::Array(answers) = ask(shared, links, call.change(&commands)).await? else { return Err(Failure::Refused) };
+    for (record, answer) in unsent.into_iter().zip(answers) {
         bans.mark_sent(record.ban.id);
         if let Some((_, update)) = read_answer(answer)
             && let Some(record) = update.record(record.ban.id, bans.now(), &ring)
@@ -245,9 +266,7 @@ async fn sync(shared: &SharedRedis, links: &Links, bans: &Bans) -> Result<Durati
             bans.receive_answer(update.version, &record.into(), true);
         }
     }
-    let all_published = unpublished_until.is_none_or(|until| until <= bans.now());
-    let is_complete = bans.is_subscribed() && all_published && unsent.len() <= MOST_SENT;
-    Ok(if is_complete { Duration::from_millis(fastrand::u64(SUBSCRIBED_PACE)) } else { PACE })
+    Ok(())
 }
 
 /// The version of the bans, and until when there may be changes that were not published.

@@ -4,7 +4,7 @@
 //! - [`reserve`], [`slot_charges`], [`give_back`]: all or none across hash slots; [`detached`]: decisions that finish even
 //!   if the client has left.
 //! - [`settle`]: settles requests; [`in_flight`], [`leases`]: slots in flight and their leases.
-//! - [`bans`], [`sessions`], [`resets`], [`keyring`]: bans, sessions, resets and signing keys of all gateways.
+//! - [`bans`], with [`ban_changes`] and [`ban_queue`] that send many at once, [`sessions`], [`resets`], [`keyring`]: bans, sessions, resets and signing keys of all gateways.
 //! - [`append`]: appends entries to a stream; [`records`], [`record_commands`]: what gateways know of each other.
 
 pub(super) mod bans;
@@ -17,6 +17,8 @@ pub(super) mod settle;
 pub(super) mod store;
 
 mod append;
+mod ban_changes;
+mod ban_queue;
 mod core;
 mod detached;
 mod give_back;

@@ -99,7 +99,7 @@ impl RedisCore {
                 (key, is_some.then_some(SettlementAction::Charge { rule, items })?)
             }
             Settlement::Charge { key, rule, items } => (key, SettlementAction::Charge { rule, items }),
-            Settlement::Reset { key, .. } => (key, SettlementAction::Reset),
+            Settlement::Reset(key) => (key, SettlementAction::Reset),
             Settlement::Remember { of, most, keep } => {
                 (of.subject, SettlementAction::Remember { client: of.client, most, keep })
             }

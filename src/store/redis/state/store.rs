@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio_util::task::TaskTracker;
 
+use super::ban_queue::BanQueue;
 use super::core::RedisCore;
 use super::decided::RedisDecision;
 use super::detached;
@@ -47,7 +48,13 @@ impl RedisStore {
     fn of_core(shared: Arc<SharedRedis>) -> Self {
         let links = Links::new(&shared);
         Self {
-            core: Arc::new(RedisCore { shared, links, in_flight: InFlightSlots::default(), tasks: TaskTracker::new() }),
+            core: Arc::new(RedisCore {
+                shared,
+                links,
+                in_flight: InFlightSlots::default(),
+                bans: BanQueue::default(),
+                tasks: TaskTracker::new(),
+            }),
         }
     }
 
