@@ -91,7 +91,7 @@ async fn decide(store: &RedisStore, rule: &Rule, number: u32) {
         // Attempts are charged whether or not they pass, so each decision writes.
         Charge { limit: 0, key, rule, count: Count::Attempts, force: Force::Binding, on_failure: OnFailure::Local, items: Items::new(), unless_known: false, is_free: false };
     let batch = Batch { charges: std::iter::once(charge).collect(), ..Batch::default() };
-    assert!(store.decide(&batch, false).await.verdicts.iter().all(Option::is_some), "Redis answers");
+    assert!(store.decide(&batch, false, |_| false).await.verdicts.iter().all(Option::is_some), "Redis answers");
 }
 
 fn store(server: &Server) -> (Runtime, RedisStore) {

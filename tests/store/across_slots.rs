@@ -18,8 +18,10 @@ use crate::node::batch;
 use crate::node::eventually;
 use crate::node::key;
 use crate::support::Limit;
+use crate::support::passing;
 use crate::support::remaining;
 use crate::surroundings::RedisCluster;
+use crate::surroundings::RedisServer;
 
 /// A key in each of `count` different slots, by ascending slot.
 fn keys_in_slots(cluster: &RedisCluster, count: usize) -> Vec<u128> {
@@ -183,4 +185,34 @@ async fn a_part_of_the_cluster_away_is_decided_by_policy_and_the_rest_by_redis()
     assert_eq!(left().await, 7);
     cluster.nodes[1].resume();
     cluster.nodes[4].resume();
+}
+
+/// One server is stopped, and the others have decided meanwhile: nobody waits for its turn.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_with_room_are_asked_in_all_slots_at_once() {
+    let cluster = RedisCluster::start();
+    let urls: Vec<String> = cluster.nodes[..3].iter().map(|node| format!("redis://{}", node.address())).collect();
+    let node = Node::waiting(&urls, Mode::Cluster, 1, SOON).await;
+    let limit = Limit::rates("2/hour");
+    let keys = keys_in_slots(&cluster, 40);
+    // The lowest slot is on one server, and the highest on another.
+    let (first, last) = (keys[0], keys[39]);
+    let asked: Vec<Asked<'_>> = [first, last].iter().map(|key| (&limit, *key, OnFailure::Local)).collect();
+    let holder = |key: u128| {
+        let name = format!("{PREFIX}:{key:032x}");
+        cluster.nodes[..3].iter().find(|node| node.cli(&["EXISTS", &name]) == "1").expect("a server has it")
+    };
+    let state = |node: &RedisServer| node.cli(&["GET", &format!("{PREFIX}:{last:032x}")]);
+    assert_eq!(node.ask(&asked).await, [true, true]);
+    let (slow, quick) = (holder(first), holder(last));
+    assert_ne!(slow.address(), quick.address());
+    let before = state(quick);
+    // Half of the limit is left: that is room.
+    slow.pause();
+    let (decided, ()) = tokio::join!(node.decide(&asked), async {
+        eventually("the other server has decided", SOON, async || state(quick) != before).await;
+        slow.resume();
+    });
+    assert_eq!(passing(&decided.expect("all have answered")), [true, true]);
+    assert_eq!(node.ask(&asked).await, [false, false]);
 }

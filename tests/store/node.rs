@@ -58,6 +58,11 @@ impl Node {
     }
 
     pub(crate) async fn start(urls: &[String], mode: Mode, nodes: u32) -> Self {
+        Self::waiting(urls, mode, nodes, Duration::from_millis(200)).await
+    }
+
+    /// With a Redis that may be silent for so long.
+    pub(crate) async fn waiting(urls: &[String], mode: Mode, nodes: u32, timeout: Duration) -> Self {
         let settings = store::Settings {
             memory: memory::Settings { max_keys: 10_000, max_sessions: 1000, snapshot: None },
             redis: None,
@@ -67,7 +72,7 @@ impl Node {
         let redis = redis::Settings {
             urls: urls.iter().map(|url| url.parse().expect("an address")).collect(),
             mode,
-            timeout: Duration::from_millis(200),
+            timeout,
             key_prefix: PREFIX.to_owned(),
         };
         let store = Failover::new(&settings, redis, Clock::system(), Arc::new(NoObserver));

@@ -114,7 +114,7 @@ impl Drop for Redis {
 impl Store for Shared {
     async fn decide(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
         self.0
-            .decide(batch, false)
+            .decide(batch, false, |_| fastrand::bool())
             .await
             .verdicts
             .into_iter()

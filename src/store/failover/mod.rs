@@ -7,6 +7,7 @@ mod local_keys;
 mod local_slots;
 mod outage;
 mod outcome;
+mod room;
 mod sessions;
 mod share;
 mod skew;

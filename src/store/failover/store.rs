@@ -203,7 +203,7 @@ impl Store for Failover {
             (self.local.unsettled().watches(&local_batch), self.local.is_known(&local_batch))
         };
         let epoch = self.denied.epoch();
-        let mut decided = self.redis.decide(batch, remembered).await;
+        let mut decided = self.redis.decide(batch, remembered, |charge| self.surely_has_room(charge)).await;
         let local_batch = to_local_keys(batch);
         let mut verdicts = if decided.is_overload {
             self.refuse_overload(batch, &mut decided)

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use super::core::RedisCore;
 use super::decided::RedisDecision;
 use super::give_back::take_out;
+use super::reserve::RoomyPlaces;
 use crate::decision::Batch;
 use crate::decision::OwnedBatch;
 use crate::key::KeyHash;
@@ -20,6 +21,7 @@ pub(in crate::store::redis) async fn decide(
     core: &Arc<RedisCore>,
     batch: &Batch<'_>,
     remembered: bool,
+    roomy: RoomyPlaces,
 ) -> RedisDecision {
     let (sender, receiver) = oneshot::channel();
     let owned = OwnedBatch::of(batch);
@@ -27,7 +29,7 @@ pub(in crate::store::redis) async fn decide(
     core.tasks.spawn(async move {
         let batch = owned.batch();
         let sent = Instant::now();
-        let decided = own.decide(&batch, remembered).await;
+        let decided = own.decide(&batch, remembered, &roomy).await;
         own.note_slots(&batch, &decided, sent);
         // If it is dropped, here or on its way, it gives back its slots.
         drop(sender.send(DetachedDecision::new(own, &batch, decided)));

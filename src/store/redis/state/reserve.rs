@@ -1,4 +1,8 @@
-//! Decides a batch across hash slots, all or none: reserves slot by slot, and gives back when a later one denies.
+//! Decides a batch across hash slots, all or none: reserves in every slot, and gives back when one denies.
+//!
+//! Keys that surely have room are asked in all slots at once, in one round trip. What is given back a moment later has
+//! counted for that moment, and may have denied a request that would else have passed: so keys near their limit are asked one
+//! after the other, behind those, each only if no key before has denied.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,6 +20,7 @@ use super::slot_charges::ChargesBySlot;
 use super::slot_charges::SlotCharges;
 use super::slot_charges::split;
 use crate::decision::Batch;
+use crate::decision::Charge;
 use crate::decision::Verdict;
 use crate::decision::batch::Force;
 use crate::decision::batch::KnownClientKey;
@@ -32,6 +37,9 @@ use crate::timer::peer_timeout;
 
 /// The verdicts that are known, in the order of the batch.
 type Verdicts = Vec<Option<Verdict>>;
+
+/// Which charges of a batch surely have room, in its order. Of those that are missing it is not known.
+pub(super) type RoomyPlaces = SmallVec<[bool; 8]>;
 
 /// How much longer than the timeout of a silent server a decision waits for its answer, while the server answers others.
 const PATIENCE: u32 = 10;
@@ -60,17 +68,20 @@ impl RedisCore {
         self: &Arc<Self>,
         batch: &Batch<'_>,
         remembered: bool,
+        roomy: &RoomyPlaces,
     ) -> RedisDecision {
         let holder = self.shared.holder();
         if batch.known.is_empty() || self.is_together(batch) {
-            self.decide_parts(batch, &self.parts(batch), holder).await
+            self.decide_parts(batch, &self.parts(batch), roomy, holder).await
         } else if self.is_known(&batch.known).await.unwrap_or(remembered) {
             let others = without_exempt(batch);
-            let decided = self.decide_parts(&others, &self.parts(&others), holder).await;
+            let binds = |(charge, _): &(&Charge<'_>, &bool)| !charge.unless_known;
+            let roomy = batch.charges.iter().zip(roomy).filter(binds).map(|(_, has_room)| *has_room).collect();
+            let decided = self.decide_parts(&others, &self.parts(&others), &roomy, holder).await;
             RedisDecision { verdicts: with_exempt(batch, decided.verdicts), ..decided }
         } else {
             let unknown = Batch { charges: batch.charges.clone(), ..Batch::default() };
-            self.decide_parts(&unknown, &self.parts(&unknown), holder).await
+            self.decide_parts(&unknown, &self.parts(&unknown), roomy, holder).await
         }
     }
 
@@ -79,6 +90,7 @@ impl RedisCore {
         self: &Arc<Self>,
         batch: &Batch<'_>,
         parts: &[SlotCharges<'_, '_>],
+        roomy: &RoomyPlaces,
         holder: u32,
     ) -> RedisDecision {
         let (verdicts, is_overload) = match parts {
@@ -88,7 +100,7 @@ impl RedisCore {
                 Ok(None) => (vec![None; batch.charges.len()], false),
                 Err(Overload) => (vec![None; batch.charges.len()], only.binds()),
             },
-            _ => Box::pin(self.reserve(batch, parts, holder)).await,
+            _ => Box::pin(self.reserve(batch, parts, roomy, holder)).await,
         };
         RedisDecision { verdicts, holder, is_overload }
     }
@@ -139,7 +151,7 @@ impl RedisCore {
         }
     }
 
-    /// Decides binding parts one after the other until one denies, and parts with only shadow limits at the same time.
+    /// Decides binding parts in [rounds] until one denies, and parts with only shadow limits at the same time.
     ///
     /// A part whose server does not answer is left out: if the server has charged it, the charge stays. Also returns whether
     /// this gateway was too busy to ask for a binding part; the rest was not asked for then.
@@ -147,35 +159,14 @@ impl RedisCore {
         self: &Arc<Self>,
         batch: &Batch<'_>,
         parts: &[SlotCharges<'_, '_>],
+        roomy: &RoomyPlaces,
         holder: u32,
     ) -> (Verdicts, bool) {
         let (binding, shadows): (Vec<_>, Vec<_>) = parts.iter().partition(|part| part.binds());
-        let in_order = async {
-            let mut verdicts: Verdicts = vec![None; batch.charges.len()];
-            for (position, part) in binding.iter().enumerate() {
-                let Ok(answer) = self.ask(part, &[], Purpose::Decide, holder).await else { return (verdicts, true) };
-                fill(&mut verdicts, part, answer);
-                if !is_denied(batch, &verdicts, Force::Binding) {
-                    continue;
-                }
-                // Gives back what the other parts reserved, and asks the remaining ones whether they deny too, all at
-                // once.
-                let later = &binding[position + 1..];
-                let returned = to_return(batch, &verdicts);
-                let give_back = self.give_back(parts, &verdicts, &returned, holder);
-                let asking = join_all(later.iter().map(|part| self.ask(part, &[], Purpose::Deny, holder)));
-                let ((), answers) = tokio::join!(give_back, asking);
-                later
-                    .iter()
-                    .zip(answers)
-                    .for_each(|(part, answer)| fill(&mut verdicts, part, answer.unwrap_or_default()));
-                take_out(batch, &mut verdicts, &returned);
-                break;
-            }
-            (verdicts, false)
-        };
         let decide_shadows = join_all(shadows.iter().map(|part| self.ask(part, &[], Purpose::Decide, holder)));
-        let ((mut verdicts, is_overload), answers) = tokio::join!(in_order, decide_shadows);
+        let rounds = rounds(&binding, roomy);
+        let decide_binding = self.decide_binding(batch, parts, &rounds, holder);
+        let ((mut verdicts, is_overload), answers) = tokio::join!(decide_binding, decide_shadows);
         shadows.iter().zip(answers).for_each(|(part, answer)| fill(&mut verdicts, part, answer.unwrap_or_default()));
         // Several keys of one shadow limit also pass only together.
         let returned = to_return(batch, &verdicts);
@@ -184,6 +175,40 @@ impl RedisCore {
             take_out(batch, &mut verdicts, &returned);
         }
         (verdicts, is_overload)
+    }
+
+    async fn decide_binding(
+        self: &Arc<Self>,
+        batch: &Batch<'_>,
+        parts: &[SlotCharges<'_, '_>],
+        rounds: &[Vec<&SlotCharges<'_, '_>>],
+        holder: u32,
+    ) -> (Verdicts, bool) {
+        let mut verdicts: Verdicts = vec![None; batch.charges.len()];
+        for (number, round) in rounds.iter().enumerate() {
+            let answers = join_all(round.iter().map(|part| self.ask(part, &[], Purpose::Decide, holder))).await;
+            let mut is_overload = false;
+            for (part, answer) in round.iter().zip(answers) {
+                is_overload |= answer.is_err();
+                fill(&mut verdicts, part, answer.unwrap_or_default());
+            }
+            if is_overload {
+                return (verdicts, true);
+            }
+            if !is_denied(batch, &verdicts, Force::Binding) {
+                continue;
+            }
+            // Gives back what the other parts reserved, and asks the remaining ones whether they deny too, all at once.
+            let later: Vec<_> = rounds[number + 1..].iter().flatten().collect();
+            let returned = to_return(batch, &verdicts);
+            let give_back = self.give_back(parts, &verdicts, &returned, holder);
+            let asking = join_all(later.iter().map(|part| self.ask(part, &[], Purpose::Deny, holder)));
+            let ((), answers) = tokio::join!(give_back, asking);
+            later.iter().zip(answers).for_each(|(part, answer)| fill(&mut verdicts, part, answer.unwrap_or_default()));
+            take_out(batch, &mut verdicts, &returned);
+            break;
+        }
+        (verdicts, false)
     }
 
     /// `None`: the server does not answer.
@@ -228,6 +253,17 @@ impl RedisCore {
         }))
         .await;
     }
+}
+
+/// In which order parts are asked: those that surely have room together, then each of the others by itself.
+fn rounds<'r, 'b, 'p>(
+    binding: &[&'r SlotCharges<'b, 'p>],
+    roomy: &RoomyPlaces,
+) -> SmallVec<[Vec<&'r SlotCharges<'b, 'p>>; 4]> {
+    let has_room = |part: &&&SlotCharges<'_, '_>| part.places.iter().all(|place| roomy.get(*place) == Some(&true));
+    let together: Vec<_> = binding.iter().filter(has_room).copied().collect();
+    let others = binding.iter().filter(|part| !has_room(part)).map(|part| vec![*part]);
+    (!together.is_empty()).then_some(together).into_iter().chain(others).collect()
 }
 
 /// The batch without the charges that do not hold for known clients.

@@ -9,6 +9,7 @@ use super::core::RedisCore;
 use super::decided::RedisDecision;
 use super::detached;
 use super::in_flight::InFlightSlots;
+use super::reserve::RoomyPlaces;
 use super::settle::SettleOutcome;
 use crate::decision::Batch;
 use crate::decision::Charge;
@@ -69,15 +70,21 @@ impl RedisStore {
 
     /// Decides all charges whose servers answer: all of them, or none.
     ///
-    /// `remembered`: whether the client is known, if no server answers that.
-    pub async fn decide(&self, batch: &Batch<'_>, remembered: bool) -> RedisDecision {
-        let is_simple = self.core.is_one_slot(batch) && !batch.charges.iter().any(Charge::is_slot);
+    /// `remembered`: whether the client is known, if no server answers that. `has_room`: whether a charge surely has room, as far
+    /// as this process knows.
+    pub async fn decide(
+        &self,
+        batch: &Batch<'_>,
+        remembered: bool,
+        has_room: impl Fn(&Charge<'_>) -> bool,
+    ) -> RedisDecision {
+        let is_one_slot = self.core.is_one_slot(batch);
         // A client that hangs up must leave neither a slot nor half of a decision behind.
-        if is_simple {
-            self.core.decide(batch, remembered).await
-        } else {
-            Box::pin(detached::decide(&self.core, batch, remembered)).await
+        if is_one_slot && !batch.charges.iter().any(Charge::is_slot) {
+            return self.core.decide(batch, remembered, &RoomyPlaces::new()).await;
         }
+        let roomy = if is_one_slot { RoomyPlaces::new() } else { batch.charges.iter().map(has_room).collect() };
+        Box::pin(detached::decide(&self.core, batch, remembered, roomy)).await
     }
 
     /// Looks at the keys, and charges nothing.
