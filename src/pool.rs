@@ -100,7 +100,7 @@ pub struct FreeList<T> {
 }
 
 impl<T> FreeList<T> {
-    pub const fn new() -> Self {
+    pub const fn empty() -> Self {
         Self { free: Vec::new(), unused: 0, returns: 0 }
     }
 
@@ -142,7 +142,7 @@ fn put_place<T: 'static>(place: Box<Option<T>>) {
         let mut pool = pool.borrow_mut();
         let of = TypeId::of::<T>();
         let known = pool.iter().position(|places| places.of == of).unwrap_or_else(|| {
-            pool.push(Places { of, free: FreeList::new() });
+            pool.push(Places { of, free: FreeList::empty() });
             pool.len() - 1
         });
         pool[known].free.put(place);
@@ -158,7 +158,7 @@ struct Places {
 thread_local! {
     /// Few types are pooled: a list is faster than a map.
     static PLACES: RefCell<Vec<Places>> = const { RefCell::new(Vec::new()) };
-    static BUFFERS: RefCell<FreeList<Vec<u8>>> = const { RefCell::new(FreeList::new()) };
+    static BUFFERS: RefCell<FreeList<Vec<u8>>> = const { RefCell::new(FreeList::empty()) };
 }
 
 /// Enough for the concurrent requests of a busy core.
@@ -191,11 +191,13 @@ mod tests {
 
     #[test]
     fn as_much_is_kept_as_was_in_use_at_once_and_what_is_not_needed_is_freed_slowly() {
-        let mut list = FreeList::new();
+        let mut list = FreeList::empty();
         let use_at_once = |list: &mut FreeList<Box<u8>>, count: usize| {
             let taken: Vec<_> = (0..count).map(|_| list.take()).collect();
             let allocated = taken.iter().filter(|memory| memory.is_none()).count();
-            taken.into_iter().for_each(|memory| list.put(memory.unwrap_or_default()));
+            for memory in taken {
+                list.put(memory.unwrap_or_default());
+            }
             allocated
         };
         assert_eq!(use_at_once(&mut list, 1000), 1000);

@@ -53,5 +53,5 @@ impl fmt::Debug for PooledFuture {
 
 thread_local! {
     static POOL: RefCell<FreeList<ReusableBoxFuture<'static, Response<ResponseBody>>>> =
-        const { RefCell::new(FreeList::new()) };
+        const { RefCell::new(FreeList::empty()) };
 }

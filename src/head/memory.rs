@@ -41,7 +41,7 @@ pub(super) fn put(mut memory: HeadMemory) {
 }
 
 thread_local! {
-    static POOL: RefCell<FreeList<HeadMemory>> = const { RefCell::new(FreeList::new()) };
+    static POOL: RefCell<FreeList<HeadMemory>> = const { RefCell::new(FreeList::empty()) };
 }
 
 /// In bytes: a name, and what stands around it.
