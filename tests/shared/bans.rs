@@ -265,6 +265,7 @@ fn a_burst_of_bans_is_few_messages_and_every_gateway_knows_all() {
 
 #[test]
 #[ignore = "measures"]
+#[expect(clippy::print_stdout, reason = "that is what it is for")]
 fn what_a_ban_costs_redis_with_fifty_gateways_is_printed() {
     let _alone = alone();
     let site = site(1);

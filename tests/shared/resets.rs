@@ -67,6 +67,7 @@ fn a_success_of_one_who_never_failed_is_told_to_nobody() {
 
 #[test]
 #[ignore = "measures"]
+#[expect(clippy::print_stdout, reason = "that is what it is for")]
 fn what_a_success_costs_redis_with_fifty_gateways_is_printed() {
     let _alone = alone();
     let form =
