@@ -27,6 +27,7 @@ use super::announce::announce;
 use super::control_loop::control;
 use super::service_manager;
 use super::signals::Signals;
+use super::start::ReadyApp;
 use super::takeover::ControlSocket;
 use super::takeover::InheritedState;
 use super::takeover::Predecessor;
@@ -88,7 +89,8 @@ impl Process {
                 info!("ended before it served");
                 return Ok(());
             };
-            let Started { mut app, socket_names, inherited } = started?;
+            let Started { ready, socket_names, mut inherited } = started?;
+            let mut app = ready.serve(inherited.leaving.as_mut()).await?;
             let control_socket = match &takeover.successor_command {
                 Some(_) => ControlSocket::open(&socket_names),
                 None => ControlSocket::none(),
@@ -111,9 +113,9 @@ impl Process {
     }
 }
 
-/// A gateway that serves, and what it began with.
+/// A gateway that is ready to serve, and what it began with.
 struct Started {
-    app: App,
+    ready: ReadyApp,
     socket_names: Vec<String>,
     inherited: InheritedState,
 }
@@ -132,8 +134,8 @@ async fn start(
         task::spawn_blocking(move || socket_names(&origin, &addresses)).await.unwrap_or_default()
     };
     let mut inherited = inherit(opened, takeover, &socket_names).await?;
-    let app = App::start(settings, context, &mut inherited).await?;
-    Ok(Started { app, socket_names, inherited })
+    let ready = App::start(settings, context, &mut inherited).await?;
+    Ok(Started { ready, socket_names, inherited })
 }
 
 /// Takes the sockets of the running gateway over where that is asked for, or else those of the service manager.

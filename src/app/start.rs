@@ -29,6 +29,7 @@ use super::sockets::bind;
 use super::source_tasks::SourceTasks;
 use super::store;
 use super::takeover::InheritedState;
+use super::takeover::LeavingPredecessor;
 use super::takeover::Predecessor;
 use super::upstream_tasks::UpstreamTasks;
 use super::workers;
@@ -57,14 +58,36 @@ use crate::record::Sinks;
 use crate::store::AnyStore;
 use crate::store::snapshot::SnapshotWriter;
 
+/// A gateway that is ready to serve.
+#[derive(Debug)]
+pub(super) struct ReadyApp {
+    app: App,
+    bound: Vec<BoundListener>,
+    bound_admin: Option<BoundSockets>,
+}
+
+impl ReadyApp {
+    /// Serves when all counts of the process before are here.
+    ///
+    /// Not to be given up: counts that have arrived are in this process alone.
+    pub(super) async fn serve(self, leaving: Option<&mut LeavingPredecessor>) -> Result<App, StartError> {
+        let Self { mut app, bound, bound_admin } = self;
+        if let Some(leaving) = leaving {
+            leaving.all_arrived(&app.store).await.map_err(StartError::Takeover)?;
+        }
+        app.serve(bound, bound_admin);
+        Ok(app)
+    }
+}
+
 impl App {
-    /// Binds every address, or takes the sockets that `inherited` has open already, then serves. Runs on the runtime that
-    /// is to control the gateway.
-    pub async fn start(
+    /// Binds every address, or takes the sockets that `inherited` has open already. Runs on the runtime that is to control
+    /// the gateway.
+    pub(super) async fn start(
         settings: Settings,
         context: ProcessContext,
         inherited: &mut InheritedState,
-    ) -> Result<Self, StartError> {
+    ) -> Result<ReadyApp, StartError> {
         let ProcessContext { sinks, log, load } = context;
         let Settings {
             listen,
@@ -135,7 +158,7 @@ impl App {
         };
         let workers = Workers::start(cores, move || gateway.worker()).map_err(StartError::Thread)?;
 
-        let mut app = Self {
+        let app = Self {
             upstream_tasks: UpstreamTasks::default(),
             listeners: Listeners::default(),
             admin: None,
@@ -162,12 +185,11 @@ impl App {
             files,
             warnings,
         };
-        // The last step that may fail. From here on requests that wait for a decision wait for this process.
+        // The last step that may fail. From here on requests are decided in this process.
         if let Some(predecessor) = predecessor.take() {
             *leaving = Some(predecessor.take_counts(&app.store).await.map_err(StartError::Takeover)?);
         }
-        app.serve(bound, bound_admin.map(|(_, bound)| bound));
-        Ok(app)
+        Ok(ReadyApp { app, bound, bound_admin: bound_admin.map(|(_, bound)| bound) })
     }
 
     fn serve(&mut self, bound: Vec<BoundListener>, admin: Option<BoundSockets>) {

@@ -1,5 +1,6 @@
 //! A dense table that grows and shrinks in small pieces: growing moves no item, and shrinking frees memory.
 
+use std::mem;
 use std::ops::Index;
 use std::ops::IndexMut;
 
@@ -35,18 +36,14 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Removes the item at `place`; the last item moves there.
-    pub(in crate::store) fn swap_remove(&mut self, place: usize) {
-        let Some(last) = self.pieces.last_mut() else { return };
-        let moved = last.pop();
+    /// Removes the item at `place` and returns it; the last item moves there.
+    pub(in crate::store) fn swap_remove(&mut self, place: usize) -> Option<T> {
+        let last = self.pieces.last_mut()?;
+        let moved = last.pop()?;
         if last.is_empty() {
             self.pieces.pop();
         }
-        if let Some(moved) = moved
-            && place < self.len()
-        {
-            self[place] = moved;
-        }
+        Some(if place < self.len() { mem::replace(&mut self[place], moved) } else { moved })
     }
 }
 

@@ -10,13 +10,12 @@ use tracing::warn;
 use super::control_socket::TakeoverRequest;
 use super::handover_state::HandoverState;
 use super::protocol::FREEZE_TIMEOUT;
-use super::protocol::GREETING;
-use super::protocol::GREETING_V1;
-use super::protocol::GREETING_V2;
+use super::protocol::GREETINGS;
 use super::protocol::TAKEOVER_TIMEOUT;
 use super::wire;
 use crate::store::handover::client::SuccessorClient;
 use crate::store::handover::transfer::FrozenCounts;
+use crate::store::handover::version::TransferVersion;
 use crate::store::snapshot;
 use crate::store::snapshot::SnapshotWriter;
 
@@ -57,46 +56,40 @@ pub fn hand_over(request: TakeoverRequest, state: &HandoverState) -> io::Result<
     stream.set_write_timeout(Some(TAKEOVER_TIMEOUT))?;
     let loan = SnapshotWriterLoan(state.store.as_ref().map(|(_, snapshot_writer)| Arc::clone(snapshot_writer)));
     let link = match converse(&stream, state)? {
-        Some((frozen, with_sessions)) => SuccessorLink::Relay(frozen.move_to(stream, with_sessions)),
+        Some(frozen) => SuccessorLink::Relay(frozen.move_to(stream)?),
         None => SuccessorLink::Lines(stream),
     };
     loan.give_away();
     Ok(Successor { link, process })
 }
 
-/// Returns when the successor serves, with the counts that are its own from now on if it asked for them, and whether it
-/// has the sessions too.
-fn converse(stream: &UnixStream, state: &HandoverState) -> io::Result<Option<(FrozenCounts, bool)>> {
+/// Returns when the successor serves, or is to serve with the counts that are its own from now on if it asked for them.
+fn converse(stream: &UnixStream, state: &HandoverState) -> io::Result<Option<FrozenCounts>> {
     let greeting = wire::read_line(stream)?;
-    let with_sessions = greeting == GREETING;
-    let takes_counts = with_sessions || greeting == GREETING_V2;
-    if !takes_counts && greeting != GREETING_V1 {
+    let Some((_, version)) = GREETINGS.iter().find(|(known, _)| *known == greeting) else {
         return Err(wire::protocol_error(&format!("{greeting:?}; is it another version?")));
-    }
+    };
     for (configured, sockets) in &state.sockets {
         wire::send_line(stream, &format!("sockets {configured} {}", sockets.len()))?;
         for socket in sockets {
             wire::send_descriptor(stream, socket)?;
         }
     }
-    if takes_counts {
+    if version.is_some() {
         wire::send_line(stream, &format!("clock {}", state.clock.now().as_micros()))?;
     }
     wire::send_line(stream, "end")?;
     loop {
-        match &*wire::read_line(stream)? {
-            "state" => send_state(stream, state)?,
-            "counts" if takes_counts => {
-                let frozen = send_counts(stream, state, with_sessions)?;
-                return Ok(Some((frozen, with_sessions)));
-            }
-            "serving" => {
-                if !takes_counts && state.store.is_some() {
+        match (&*wire::read_line(stream)?, *version) {
+            ("state", _) => send_state(stream, state)?,
+            ("counts", Some(version)) => return send_counts(stream, state, version).map(Some),
+            ("serving", _) => {
+                if version.is_none() && state.store.is_some() {
                     warn!("the new process is of another version: its counts begin anew");
                 }
                 return Ok(None);
             }
-            other => return Err(wire::protocol_error(&format!("{other:?}"))),
+            (other, _) => return Err(wire::protocol_error(&format!("{other:?}"))),
         }
     }
 }
@@ -115,14 +108,14 @@ fn send_state(mut stream: &UnixStream, state: &HandoverState) -> io::Result<()> 
 
 /// From here on this process decides nothing until it is known which of the two goes on with the counts. This process
 /// decides that, once: `yours`, or `mine`.
-fn send_counts(stream: &UnixStream, state: &HandoverState, with_sessions: bool) -> io::Result<FrozenCounts> {
+fn send_counts(stream: &UnixStream, state: &HandoverState, version: TransferVersion) -> io::Result<FrozenCounts> {
     let Some((store, _)) = &state.store else {
         return Err(wire::protocol_error("it asks for counts that are not here"));
     };
     stream.set_read_timeout(Some(FREEZE_TIMEOUT))?;
     stream.set_write_timeout(Some(FREEZE_TIMEOUT))?;
-    let frozen = FrozenCounts::begin(store);
-    let sent = frozen.send(stream, with_sessions, |socket| wire::send_descriptor(stream, socket));
+    let frozen = FrozenCounts::begin(store, version);
+    let sent = frozen.send(stream, |socket| wire::send_descriptor(stream, socket));
     let answered = sent.and_then(|()| match &*wire::read_line(stream)? {
         "serving" => wire::send_line(stream, "yours"),
         other => Err(wire::protocol_error(&format!("{other:?}"))),

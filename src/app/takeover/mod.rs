@@ -30,3 +30,4 @@ pub use self::options::TakeoverOptions;
 pub use self::predecessor::Predecessor;
 
 pub(super) use self::outgoing::OutgoingTakeover;
+pub(super) use self::predecessor::LeavingPredecessor;

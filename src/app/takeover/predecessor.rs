@@ -18,9 +18,7 @@ use tracing::info;
 use tracing::warn;
 
 use super::control_directory;
-use super::protocol::GREETING;
-use super::protocol::GREETING_V1;
-use super::protocol::GREETING_V2;
+use super::protocol::GREETINGS;
 use super::protocol::TAKEOVER_TIMEOUT;
 use super::wire;
 use crate::app::sockets::InheritedSockets;
@@ -28,6 +26,7 @@ use crate::clock::Clock;
 use crate::clock::Timestamp;
 use crate::store::AnyStore;
 use crate::store::MemoryStore;
+use crate::store::handover::arriving_keys::Arrival;
 use crate::store::handover::transfer::ReceivedCounts;
 use crate::units::counted;
 
@@ -48,8 +47,19 @@ pub struct Predecessor {
 pub(in crate::app) enum LeavingPredecessor {
     /// It keeps its counts, and waits for the line that this process serves.
     WithCounts(Predecessor),
-    /// It has given its counts away, and the receiver gets a value when it drains.
-    WithoutCounts(oneshot::Receiver<()>),
+    /// It gives its counts away.
+    WithoutCounts(GivenCounts),
+}
+
+/// Counts that a gateway gives to this process.
+#[derive(Debug)]
+pub(in crate::app) struct GivenCounts {
+    /// `None`: that gateway is gone.
+    arrival: Option<Arrival>,
+    /// The control socket of that gateway.
+    path: PathBuf,
+    /// Gets a value when it drains.
+    draining: oneshot::Receiver<()>,
 }
 
 impl Predecessor {
@@ -75,18 +85,18 @@ impl Predecessor {
         (mut stream, mut process): PeerConnection,
         path: PathBuf,
     ) -> io::Result<Option<(Self, InheritedSockets)>> {
-        let mut greeting = GREETING;
+        let mut version = 0;
         let (stream, (sockets, clock)) = loop {
-            let (greeted_on, answer) = send_greeting(stream, greeting).await?;
+            let (greeted_on, answer) = send_greeting(stream, GREETINGS[version].0).await?;
             match answer {
                 Ok(received) => break (greeted_on, received),
                 // It closed the connection without an answer.
-                Err(error) if error.kind() == ErrorKind::UnexpectedEof && greeting != GREETING_V1 => {
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof && version + 1 < GREETINGS.len() => {
                     let Some((next, next_process)) = connect(&path).await? else { return Ok(None) };
                     // The same process answers again: it knows an older greeting alone. Another process answers: the
                     // first one was ending.
                     if next_process == process {
-                        greeting = if greeting == GREETING { GREETING_V2 } else { GREETING_V1 };
+                        version += 1;
                     }
                     (stream, process) = (next, next_process);
                 }
@@ -113,8 +123,9 @@ impl Predecessor {
         if state.len() == length { Ok(state) } else { Err(ErrorKind::UnexpectedEof.into()) }
     }
 
-    /// Takes the counts over, where both processes count in memory. From then on they belong to this process, and the
-    /// predecessor asks it. Fails where the predecessor goes on with the counts.
+    /// Takes the counts over, where both processes count in memory. From then on this process decides, and the
+    /// predecessor asks it. Fails where the predecessor goes on with the counts. Keys may still arrive afterwards, see
+    /// [`LeavingPredecessor::all_arrived`].
     ///
     /// To be called on the runtime that answers the predecessor.
     pub(in crate::app) async fn take_counts(self, store: &AnyStore) -> io::Result<LeavingPredecessor> {
@@ -130,11 +141,9 @@ impl Predecessor {
         let receiving = task::spawn_blocking(move || self.receive_counts(&store));
         let error = match receiving.await.map_err(io::Error::other)? {
             Ok((received, stream)) => {
-                let keys = received.keys();
                 let (sender, draining) = oneshot::channel();
-                received.begin(stream, sender);
-                info!(keys, "the counts of {} were taken over", counted(keys, "key"));
-                return Ok(LeavingPredecessor::WithoutCounts(draining));
+                let arrival = Some(received.begin(stream, sender));
+                return Ok(LeavingPredecessor::WithoutCounts(GivenCounts { arrival, path, draining }));
             }
             Err(error) => error,
         };
@@ -143,7 +152,8 @@ impl Predecessor {
         }
         // The predecessor has ended and cannot go on with the counts either.
         warn!(%error, "the running gateway is gone: counts begin anew: {error}");
-        Ok(LeavingPredecessor::WithoutCounts(oneshot::channel().1))
+        let draining = oneshot::channel().1;
+        Ok(LeavingPredecessor::WithoutCounts(GivenCounts { arrival: None, path, draining }))
     }
 
     fn receive_counts(self, store: &Arc<MemoryStore>) -> io::Result<(ReceivedCounts, UnixStream)> {
@@ -166,6 +176,26 @@ impl Predecessor {
 }
 
 impl LeavingPredecessor {
+    /// Returns when this process has all keys, so that it may serve. Fails where the predecessor goes on with those that it
+    /// still has.
+    ///
+    /// Not to be given up: what has arrived is in this process alone.
+    pub(in crate::app) async fn all_arrived(&mut self, store: &AnyStore) -> io::Result<()> {
+        let (Self::WithoutCounts(given), AnyStore::Memory(store)) = (self, store) else { return Ok(()) };
+        let Some(arrival) = given.arrival.take() else { return Ok(()) };
+        let arrived = arrival.complete(TAKEOVER_TIMEOUT).await;
+        let keys = store.len();
+        match arrived {
+            Ok(()) => info!(keys, "the counts of {} were taken over", counted(keys, "key")),
+            Err(error) if connect(&given.path).await?.is_some() => return Err(error),
+            Err(error) => {
+                let arrived = counted(keys, "key");
+                warn!(%error, keys, "the running gateway is gone: the counts of {arrived} are here, others begin anew: {error}");
+            }
+        }
+        Ok(())
+    }
+
     /// Tells it that this process serves, and returns when it has stopped accepting.
     pub(in crate::app) async fn wait_until_draining(self) -> io::Result<()> {
         match self {
@@ -176,7 +206,7 @@ impl LeavingPredecessor {
                     other => Err(wire::protocol_error(&format!("{other:?}"))),
                 }
             }
-            Self::WithoutCounts(draining) => {
+            Self::WithoutCounts(GivenCounts { draining, .. }) => {
                 timeout(TAKEOVER_TIMEOUT, draining).await?.map_err(|_| ErrorKind::UnexpectedEof.into())
             }
         }

@@ -7,6 +7,7 @@ use std::mem;
 use std::os::unix::net;
 use std::sync::Arc;
 use std::sync::Weak;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::net::UnixStream;
@@ -14,9 +15,11 @@ use tokio::sync::Notify;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::Semaphore;
 use tokio::sync::oneshot;
+use tokio::time::sleep;
 use tracing::warn;
 
 use super::frame;
+use super::leaving_keys::LeavingKeys;
 use super::message::HandoverReply;
 use super::message::HandoverRequest;
 use super::message::OwnedSettlement;
@@ -48,7 +51,11 @@ struct ClientState {
     pending: HashMap<u64, PendingRequest>,
     /// How many requests there were so far.
     count: u64,
+    /// Keys that have not left for the successor yet.
+    keys: Option<LeavingKeys>,
     is_gone: bool,
+    /// It was gone before it had all keys.
+    has_failed: bool,
 }
 
 /// A request that waits for its reply.
@@ -70,9 +77,15 @@ struct DeliveredReply {
 
 impl SuccessorClient {
     /// Starts a task that exchanges requests and replies, on the runtime of the caller.
-    pub(super) fn begin(stream: net::UnixStream, bans: &Arc<Bans>, has_sessions: bool) -> Arc<Self> {
+    pub(super) fn begin(
+        stream: net::UnixStream,
+        bans: &Arc<Bans>,
+        has_sessions: bool,
+        keys: Option<LeavingKeys>,
+    ) -> Arc<Self> {
         let room = Arc::new(Semaphore::new(MOST_PENDING));
-        let (state, wake, bans) = (Mutex::default(), Notify::new(), Arc::clone(bans));
+        let state = Mutex::new(ClientState { keys, ..ClientState::default() });
+        let (wake, bans) = (Notify::new(), Arc::clone(bans));
         let client = Arc::new(Self { state, wake, room, bans, has_sessions });
         let running = Arc::clone(&client);
         tokio::spawn(async move {
@@ -91,6 +104,11 @@ impl SuccessorClient {
     /// Whether it may be asked about sessions: one of an earlier version may not.
     pub(in crate::store) fn has_sessions(&self) -> bool {
         self.has_sessions
+    }
+
+    /// Whether it was gone before it had all keys, so that this process goes on with those that are left.
+    pub(in crate::store) fn has_failed(&self) -> bool {
+        self.state.lock().has_failed
     }
 
     pub(in crate::store) async fn ask(self: &Arc<Self>, request: HandoverRequest) -> Result<HandoverReply, StoreError> {
@@ -132,11 +150,12 @@ impl SuccessorClient {
         stream.set_nonblocking(true)?;
         let stream = UnixStream::from_std(stream)?;
         let (mut received, mut sending, mut sent) = (Vec::new(), Vec::new(), 0);
+        let mut keys_leave = false;
         loop {
             if sent == sending.len() {
                 sending.clear();
                 sent = 0;
-                mem::swap(&mut sending, &mut self.state.lock().unsent);
+                keys_leave = self.state.lock().fill(&mut sending);
             }
             let is_sending = !sending.is_empty();
             tokio::select! {
@@ -159,6 +178,7 @@ impl SuccessorClient {
                     }
                 }
                 () = self.wake.notified(), if !is_sending => {}
+                () = sleep(STUCK), if keys_leave => return Err(ErrorKind::TimedOut.into()),
             }
         }
     }
@@ -182,24 +202,49 @@ impl SuccessorClient {
 
     /// Fails all requests that wait.
     fn end(&self, ended: io::Result<()>) {
-        let how = ended.err().map(|error| format!(": {error}")).unwrap_or_default();
-        warn!(
-            "the process that has taken over is gone{how}: this process denies every request that a limit holds for \
-             until it has drained"
-        );
-        let pending = {
+        let (pending, keys) = {
             let mut state = self.state.lock();
             state.is_gone = true;
+            state.has_failed = state.keys.is_some();
             state.unsent = Vec::new();
-            mem::take(&mut state.pending)
+            (mem::take(&mut state.pending), state.keys.take())
         };
+        if let Some(keys) = keys {
+            // Before the requests that wait fail: they are decided here then.
+            keys.stay();
+        } else {
+            let how = ended.err().map(|error| format!(": {error}")).unwrap_or_default();
+            warn!(
+                "the process that has taken over is gone{how}: this process denies every request that a limit holds \
+                 for until it has drained"
+            );
+        }
         drop(pending);
     }
 }
 
 impl ClientState {
-    /// Appends a request to the bytes to be sent, and returns its number.
+    /// Appends a request to the bytes to be sent, behind its keys, and returns its number.
     fn push(&mut self, request: HandoverRequest) -> u64 {
+        if let Some(keys) = self.keys.as_mut().and_then(|keys| keys.take_for(&request)) {
+            self.push_alone(keys);
+        }
+        self.push_alone(request)
+    }
+
+    /// Gets the bytes to be sent next, when all before are sent: requests, and some keys behind them. Returns whether
+    /// keys are still leaving.
+    fn fill(&mut self, sending: &mut Vec<u8>) -> bool {
+        match self.keys.as_mut().map(LeavingKeys::take_next) {
+            Some(Some(keys)) => _ = self.push_alone(keys),
+            Some(None) => self.keys.take().into_iter().for_each(LeavingKeys::finish),
+            None => {}
+        }
+        mem::swap(sending, &mut self.unsent);
+        self.keys.is_some()
+    }
+
+    fn push_alone(&mut self, request: HandoverRequest) -> u64 {
         self.count += 1;
         frame::push(&mut self.unsent, &RequestFrame { number: self.count, request });
         self.count
@@ -223,3 +268,6 @@ const READ: usize = 16 << 10;
 
 /// More requests than this wait for room before they are sent.
 const MOST_PENDING: usize = 4096;
+
+/// A successor that takes no keys for so long, and replies to nothing, does not get the others.
+const STUCK: Duration = Duration::from_secs(5);

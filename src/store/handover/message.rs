@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::keys_piece::KeysPiece;
 use crate::clock::Timestamp;
 use crate::decision::Batch;
 use crate::decision::OwnedBatch;
@@ -55,6 +56,10 @@ pub(in crate::store) enum HandoverRequest {
     Draining,
     SignIn(SignIn),
     ChangeSessions(Vec<SessionChange>),
+    /// Keys of the predecessor, which belong to the successor from now on.
+    Keys(KeysPiece),
+    /// These were all: the successor serves from now on.
+    AllKeys,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -107,7 +112,32 @@ pub(in crate::store) struct OwnedCharged {
     resets: Option<u32>,
 }
 
+impl HandoverRequest {
+    /// The keys that the successor must have to answer.
+    pub(super) fn each_key(&self, mut visit: impl FnMut(KeyHash)) {
+        match self {
+            Self::Decide(batch) | Self::Look(batch) => {
+                batch.batch().charges.iter().for_each(|charge| visit(charge.key));
+            }
+            Self::Settle(settlements) => settlements.iter().filter_map(OwnedSettlement::key).for_each(visit),
+            _ => {}
+        }
+    }
+}
+
 impl OwnedSettlement {
+    /// The key whose count it changes.
+    fn key(&self) -> Option<KeyHash> {
+        match self {
+            Self::Release(key)
+            | Self::TakeBack { key, .. }
+            | Self::Keep { key, .. }
+            | Self::Charge { key, .. }
+            | Self::Reset { key, .. } => Some(*key),
+            Self::Remember { .. } => None,
+        }
+    }
+
     pub(in crate::store) fn of(settlement: &Settlement<'_>) -> Self {
         match *settlement {
             Settlement::Release(key) => Self::Release(key),

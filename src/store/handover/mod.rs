@@ -1,24 +1,36 @@
-//! Moves the counts in memory to the process that takes over, so that only one process counts at any moment.
+//! Moves the counts in memory to the process that takes over, so that exactly one process counts each key at any moment.
 //!
-//! The old process, the *predecessor*, freezes its counts, sends them to its *successor*, and asks the successor from
-//! then on: what the predecessor still serves is counted there. The successor decides nothing before it is told that
-//! the counts are its own. Requests for frozen counts wait. If the successor does not start to serve, the counts thaw.
+//! The old process, the *predecessor*, freezes its counts, sends its *successor* all but the keys, and asks it from then
+//! on: what the predecessor serves is counted there. The keys follow in small pieces, over the same socket as the
+//! requests, and those that a request is about go before it. So every request is decided in one step, by the process
+//! that has all its keys, and waits for a few pieces at most, however many keys there are. A key leaves the memory of
+//! the predecessor when it moves.
+//!
+//! The successor decides nothing before it is told that the counts are its own, and nothing for itself before it has all
+//! keys: until then the predecessor accepts all connections. Requests for frozen counts wait. If the successor goes away
+//! before it has all keys, the predecessor goes on with those that are left; what had moved is lost with the process that
+//! had it. A successor of an earlier version gets all keys while the counts are frozen.
 //!
 //! - [`state`]: which process has the counts.
 //! - [`message`], `frame`: requests and replies between the two, and how they are written.
-//! - [`client`]: the predecessor sends requests.
+//! - [`client`]: the predecessor sends requests; `leaving_keys`: the keys that it still has.
 //! - `session`: the successor replies to a predecessor; [`reservations`]: what that predecessor has reserved; [`paused`]: a
 //!   session while the counts move on.
-//! - [`transfer`]: how the counts themselves move.
+//! - [`transfer`]: how the counts themselves move; [`version`]: as far as both processes understand it; [`arriving_keys`],
+//!   `keys_piece`: keys on their way.
 //!
 //! A successor may have a successor of its own while its predecessor still drains. Then the session of that predecessor
 //! moves with the counts, so that it asks the newest process directly.
 
+pub mod arriving_keys;
 pub mod client;
 pub mod state;
 pub mod transfer;
+pub mod version;
 
 mod frame;
+mod keys_piece;
+mod leaving_keys;
 mod paused;
 mod reservations;
 mod session;

@@ -9,7 +9,9 @@ use smallvec::SmallVec;
 use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 
+use super::arriving_keys::ArrivingKeys;
 use super::frame;
+use super::keys_piece::KeysPiece;
 use super::message::HandoverReply;
 use super::message::HandoverRequest;
 use super::message::OwnedCharged;
@@ -38,18 +40,21 @@ struct Session {
     reservations: PredecessorReservations,
     bans_mark: u64,
     draining: Option<oneshot::Sender<()>>,
+    /// Keys that have not arrived yet. No process takes over from this one meanwhile.
+    arriving: Option<ArrivingKeys>,
 }
 
 impl PausedSession {
     /// Replies to the predecessor from now on, in a task on the runtime of the caller.
-    pub(super) fn resume(self, store: &Arc<MemoryStore>) -> SessionHandle {
+    pub(super) fn resume(self, store: &Arc<MemoryStore>, arriving: Option<ArrivingKeys>) -> SessionHandle {
         let (handle, pause_request) = SessionHandle::new();
         let store = Arc::clone(store);
         tokio::spawn(async move {
             let Self { stream, received, unsent, reservations, bans_mark, draining } = self;
             match stream.set_nonblocking(true).and_then(|()| UnixStream::from_std(stream)) {
                 Ok(stream) => {
-                    let session = Session { store, stream, received, unsent, reservations, bans_mark, draining };
+                    let session =
+                        Session { store, stream, received, unsent, reservations, bans_mark, draining, arriving };
                     session.serve(pause_request).await;
                 }
                 // The predecessor sees the end of its socket.
@@ -69,7 +74,7 @@ impl Session {
             // The predecessor is gone, or sends nonsense: the session ends.
             _ = self.reply_to_all() => None,
         };
-        let Self { store, stream, received, unsent, reservations, bans_mark, draining } = self;
+        let Self { store, stream, received, unsent, reservations, bans_mark, draining, .. } = self;
         match (paused, stream.into_std()) {
             (Some(sender), Ok(stream)) => {
                 let session = PausedSession { stream, received, unsent, reservations, bans_mark, draining };
@@ -117,7 +122,7 @@ impl Session {
         while self.unsent.len() < MOST_UNSENT
             && let Some(RequestFrame { number, request }) = frame::next(&self.received, &mut at)?
         {
-            let reply = self.reply(request);
+            let reply = self.reply(request)?;
             frame::push(&mut self.unsent, &ReplyFrame { number, reply });
         }
         self.received.drain(..at);
@@ -138,41 +143,63 @@ impl Session {
         }
     }
 
-    fn reply(&mut self, request: HandoverRequest) -> HandoverReply {
+    fn reply(&mut self, request: HandoverRequest) -> io::Result<HandoverReply> {
         let store = &self.store;
-        match request {
+        Ok(match request {
             HandoverRequest::Decide(owned) => {
                 let batch = owned.batch();
                 let verdicts = store.decide_now(&batch);
                 let reply = verdicts.iter().map(OwnedVerdict::of).collect();
                 let charged = verdicts.into_iter().map(|verdict| verdict.charged);
                 self.reservations.add(&batch, charged);
-                return HandoverReply::Verdicts(reply);
+                HandoverReply::Verdicts(reply)
             }
             HandoverRequest::Look(owned) => {
-                return HandoverReply::Verdicts(store.look_now(&owned.batch()).iter().map(OwnedVerdict::of).collect());
+                HandoverReply::Verdicts(store.look_now(&owned.batch()).iter().map(OwnedVerdict::of).collect())
             }
             HandoverRequest::Settle(settlements) => {
                 for settlement in settlements {
                     self.reservations.settle(store, settlement);
                 }
+                HandoverReply::Done
             }
             HandoverRequest::BanByLimit { saved, client, ladder } => {
-                return HandoverReply::Ban(saved.read().map(|ban| store.ban_by_limit_now(ban, client, &ladder)));
+                HandoverReply::Ban(saved.read().map(|ban| store.ban_by_limit_now(ban, client, &ladder)))
             }
             HandoverRequest::BanByOperator { saved, client, span } => {
-                return HandoverReply::Ban(saved.read().and_then(|ban| store.ban_by_operator_now(ban, client, span)));
+                HandoverReply::Ban(saved.read().and_then(|ban| store.ban_by_operator_now(ban, client, span)))
             }
-            HandoverRequest::Lift(id) => return HandoverReply::Ban(store.lift_now(id)),
-            HandoverRequest::IsUnsettled(key) => return HandoverReply::Unsettled(store.unsettled().any(key)),
-            HandoverRequest::SignIn(sign_in) => return HandoverReply::SignedIn(store.sign_in_now(&sign_in)),
-            HandoverRequest::ChangeSessions(changes) => store.change_sessions_now(&changes),
+            HandoverRequest::Lift(id) => HandoverReply::Ban(store.lift_now(id)),
+            HandoverRequest::IsUnsettled(key) => HandoverReply::Unsettled(store.unsettled().any(key)),
+            HandoverRequest::SignIn(sign_in) => HandoverReply::SignedIn(store.sign_in_now(&sign_in)),
+            HandoverRequest::ChangeSessions(changes) => {
+                store.change_sessions_now(&changes);
+                HandoverReply::Done
+            }
             HandoverRequest::Draining => {
                 // The receiver may be gone already.
                 self.draining.take().map(|draining| draining.send(()));
+                HandoverReply::Done
             }
-        }
-        HandoverReply::Done
+            HandoverRequest::Keys(KeysPiece(piece)) => {
+                store.read_keys(&piece, &mut self.reservations.slots)?;
+                HandoverReply::Done
+            }
+            HandoverRequest::AllKeys => {
+                self.all_arrived();
+                HandoverReply::Done
+            }
+        })
+    }
+
+    /// The keys of the predecessor are all here, and with them what its own predecessors have reserved.
+    fn all_arrived(&mut self) {
+        let Some(ArrivingKeys { sessions, all_arrived }) = self.arriving.take() else { return };
+        let sessions = sessions.into_iter().map(|session| session.split_from(&mut self.reservations));
+        let resumed = sessions.map(|session| session.resume(&self.store, None)).collect::<Vec<_>>();
+        self.store.handover().sessions.lock().extend(resumed);
+        // The receiver is gone if this process ends.
+        let _ = all_arrived.send(());
     }
 }
 

@@ -1,3 +1,6 @@
+use std::io;
+use std::io::Read;
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -11,10 +14,17 @@ use smallvec::smallvec;
 use tokio::runtime;
 use tokio::sync::oneshot;
 use tokio::task;
+use tokio::task::JoinHandle;
 
+use super::arriving_keys::Arrival;
+use super::client::SuccessorClient;
 use super::frame;
+use super::keys_piece::KeysPiece;
+use super::message::HandoverRequest;
+use super::message::RequestFrame;
 use super::transfer::FrozenCounts;
 use super::transfer::ReceivedCounts;
+use super::version::TransferVersion;
 use crate::clock::Clock;
 use crate::clock::ManualClock;
 use crate::clock::Timestamp;
@@ -81,16 +91,36 @@ fn one(charge: Charge<'_>) -> Batch<'_> {
     Batch { charges: smallvec![charge], ..Batch::default() }
 }
 
+/// A process that takes over from another, which is asked until all keys have moved.
+struct Takeover {
+    to: Arc<MemoryStore>,
+    moving: JoinHandle<io::Result<Arc<SuccessorClient>>>,
+    arrival: Arrival,
+}
+
+impl Takeover {
+    /// Returns the process that has taken over when it has all keys.
+    async fn complete(self) -> Arc<MemoryStore> {
+        self.arrival.complete(Duration::from_secs(60)).await.expect("all keys arrive");
+        self.moving.await.expect("no panic").expect("the successor is there");
+        self.to
+    }
+}
+
 /// Lets one process take over from another.
 async fn hand_over(from: &Arc<MemoryStore>, clock: &ManualClock) -> Arc<MemoryStore> {
-    let mut to = store(clock);
+    begin(from, store(clock), TransferVersion::V4, 1).await.complete().await
+}
+
+/// Moves all but the keys, which then follow in pieces of so many bytes.
+async fn begin(from: &Arc<MemoryStore>, mut to: MemoryStore, version: TransferVersion, piece: usize) -> Takeover {
     to.hash_with(from.secret());
     let (from, to) = (Arc::clone(from), Arc::new(to));
     let (ours, theirs) = UnixStream::pair().expect("two ends");
     let (pass, passed) = mpsc::channel::<OwnedFd>();
     let giving = task::spawn_blocking(move || {
-        let frozen = FrozenCounts::begin(&from);
-        let sent = frozen.send(&ours, true, |socket| {
+        let frozen = FrozenCounts::begin(&from, version);
+        let sent = frozen.send(&ours, |socket| {
             pass.send(socket.try_clone_to_owned()?).expect("it is there");
             Ok(())
         });
@@ -103,18 +133,28 @@ async fn hand_over(from: &Arc<MemoryStore>, clock: &ManualClock) -> Arc<MemorySt
     });
     let (received, theirs) = taking.await.expect("no panic");
     let (frozen, ours) = giving.await.expect("no panic");
-    received.expect("it came whole").begin(theirs, oneshot::channel().0);
-    task::spawn_blocking(move || frozen.move_to(ours, true)).await.expect("no panic");
-    to
+    let arrival = received.expect("it came whole").begin(theirs, oneshot::channel().0);
+    let moving = task::spawn_blocking(move || frozen.move_in_pieces(ours, piece));
+    Takeover { to, moving, arrival }
 }
 
 /// What one of the processes does.
 #[derive(Clone, Debug)]
 enum Step {
-    Decide { by: usize, key: u128, rule: usize, item: u64 },
-    Settle { which: usize, how: u8 },
+    Decide {
+        by: usize,
+        key: u128,
+        rule: usize,
+        item: u64,
+    },
+    Settle {
+        which: usize,
+        how: u8,
+    },
     Wait(u64),
     HandOver,
+    /// All keys arrive.
+    Arrive,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -124,8 +164,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => (any::<usize>(), 0..4_u8).prop_map(|(which, how)| Step::Settle { which, how }),
         2 => (0..900_u64).prop_map(Step::Wait),
         1 => Just(Step::HandOver),
+        1 => Just(Step::Arrive),
     ];
-    vec(step, 0..60)
+    vec(step, 0..80)
 }
 
 /// A request under way: which process decided it, and the charges of the processes and of the store that never moves.
@@ -153,13 +194,17 @@ async fn play(steps: Vec<Step>) {
     let (clock, rules) = (clock(), rules());
     let alone = store(&clock);
     let mut processes = vec![Arc::new(store(&clock))];
+    let mut moving: Option<Takeover> = None;
     let mut under_way: Vec<UnderWay> = Vec::new();
     for step in steps {
         match step {
             Step::Wait(millis) => clock.advance(Duration::from_millis(millis)),
-            Step::HandOver if processes.len() < 4 => {
-                let next = hand_over(processes.last().expect("one"), &clock).await;
-                processes.push(next);
+            Step::HandOver if processes.len() < 4 && moving.is_none() => {
+                let last = processes.last().expect("one");
+                moving = Some(begin(last, store(&clock), TransferVersion::V4, 1).await);
+            }
+            Step::Arrive if moving.is_some() => {
+                processes.push(moving.take().expect("one").complete().await);
             }
             Step::Decide { by, key, rule, item } => {
                 let by = by % processes.len();
@@ -188,8 +233,11 @@ async fn play(steps: Vec<Step>) {
                 drop(of.charged);
                 assert_eq!(processes[of.by].is_unsettled(key).await, alone.is_unsettled(key).await);
             }
-            Step::HandOver | Step::Settle { .. } => {}
+            Step::HandOver | Step::Arrive | Step::Settle { .. } => {}
         }
+    }
+    if let Some(moving) = moving {
+        moving.complete().await;
     }
 }
 
@@ -223,7 +271,7 @@ proptest! {
 
     #[test]
     fn no_bytes_are_taken_for_more_than_they_are(bytes in vec(any::<u8>(), 0..200)) {
-        let _ = frame::next::<super::message::RequestFrame>(&bytes, &mut 0);
+        let _ = frame::next::<RequestFrame>(&bytes, &mut 0);
         let _ = frame::receive::<super::message::ReplyFrame>(&*bytes);
     }
 }
@@ -234,7 +282,7 @@ fn a_request_for_frozen_counts_waits_and_is_decided_here_when_they_thaw() {
         let (clock, rules) = (clock(), rules());
         let store = Arc::new(store(&clock));
         let batch = one(charge(&rules[0], 1, 0));
-        let frozen = FrozenCounts::begin(&store);
+        let frozen = FrozenCounts::begin(&store, TransferVersion::V4);
         let mut asked = Box::pin(store.decide(&batch));
         let waits = tokio::time::timeout(Duration::from_millis(50), &mut asked).await;
         assert!(waits.is_err(), "{waits:?}");
@@ -325,7 +373,8 @@ fn requests_fail_at_once_when_the_successor_is_gone() {
         let (clock, rules) = (clock(), rules());
         let store = Arc::new(store(&clock));
         let (ours, theirs) = UnixStream::pair().expect("two ends");
-        FrozenCounts::begin(&store).move_to(ours, true);
+        let frozen = FrozenCounts::begin(&store, TransferVersion::V3);
+        frozen.move_to(ours).expect("no key follows");
         let batch = one(charge(&rules[0], 1, 0));
         let mut asked = Box::pin(store.decide(&batch));
         assert!((&mut asked).now_or_never().is_none());
@@ -335,23 +384,5 @@ fn requests_fail_at_once_when_the_successor_is_gone() {
     });
 }
 
-#[test]
-#[ignore = "measures"]
-#[expect(clippy::print_stderr, clippy::disallowed_methods, reason = "it is for people")]
-fn how_long_a_million_keys_are_frozen_is_printed() {
-    const KEYS: usize = 1_000_000;
-    run(async {
-        let (clock, rules) = (clock(), rules());
-        let before = MemoryStore::new(
-            &Settings { max_keys: 2 * KEYS, max_sessions: 1000, snapshot: None },
-            Clock::Manual(clock.clone()),
-        );
-        for key in 0..KEYS as u128 {
-            before.decide_now(&one(charge(&rules[0], 2 * key + 1, 0)));
-        }
-        let before = Arc::new(before);
-        let begun = std::time::Instant::now();
-        let after = hand_over(&before, &clock).await;
-        eprintln!("{} keys in {:?}", after.len(), begun.elapsed());
-    });
-}
+mod loss;
+mod measurements;

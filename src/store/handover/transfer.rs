@@ -1,4 +1,7 @@
 //! Moves all counts to the successor, and with them the sessions of predecessors that ask this process.
+//!
+//! All but the keys moves while nobody decides. Then the successor decides, and the keys follow while it does: in turn,
+//! and each before the first request that is about it.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,17 +20,24 @@ use serde::Serialize;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
+use super::arriving_keys::Arrival;
+use super::arriving_keys::ArrivingKeys;
+use super::arriving_keys::AwaitingSession;
 use super::client::SuccessorClient;
 use super::frame;
+use super::leaving_keys::KeySource;
+use super::leaving_keys::LeavingKeys;
 use super::message::HandoverRequest;
 use super::paused::PausedSession;
 use super::paused::SessionHandle;
 use super::reservations::PredecessorReservations;
+use super::version::TransferVersion;
 use crate::key::KeyHash;
 use crate::pending_reservations::ReservationGuard;
 use crate::store::MemoryStore;
 use crate::store::sessions::saved::SavedSession;
 use crate::store::snapshot;
+use crate::units::counted;
 
 /// Counts that are about to move. If this is dropped before they have moved, they stay here and thaw.
 #[derive(Debug)]
@@ -37,6 +47,7 @@ pub struct FrozenCounts {
     paused: Vec<PausedSession>,
     /// Runs these sessions again if the counts thaw.
     runtime: Handle,
+    version: TransferVersion,
     has_moved: bool,
 }
 
@@ -46,7 +57,9 @@ pub struct ReceivedCounts {
     store: Arc<MemoryStore>,
     /// What the process that sent them has reserved.
     reservations: PredecessorReservations,
-    paused: Vec<PausedSession>,
+    sessions: Vec<AwaitingSession>,
+    /// The keys follow.
+    keys_follow: bool,
 }
 
 /// The messages of a transfer, in the order in which they are sent. Keys come in several pieces.
@@ -72,23 +85,49 @@ enum TransferMessage {
     Sessions {
         length: u32,
     },
+    /// The keys follow when the counts have moved: so many in each shard.
+    KeysFollow(Vec<usize>),
+}
+
+/// The keys of a store that leave.
+#[derive(Debug)]
+struct StoredKeys {
+    store: Arc<MemoryStore>,
+    /// The shard that is next.
+    next: usize,
+    /// How large a piece is, in bytes.
+    piece: usize,
+}
+
+impl KeySource for StoredKeys {
+    fn take(&mut self, key: KeyHash, piece: &mut Vec<u8>) {
+        self.store.take_key(key, piece);
+    }
+
+    fn take_next(&mut self, piece: &mut Vec<u8>) {
+        self.store.take_keys(&mut self.next, self.piece, piece);
+    }
+
+    fn stay(&mut self) {
+        self.store.handover().begin_move();
+    }
 }
 
 impl FrozenCounts {
-    /// Freezes the counts. Blocks; called on a blocking thread of the runtime that runs the sessions.
-    pub fn begin(store: &Arc<MemoryStore>) -> Self {
+    /// Freezes the counts for a successor that understands this version. Blocks; called on a blocking thread of the
+    /// runtime that runs the sessions.
+    pub fn begin(store: &Arc<MemoryStore>, version: TransferVersion) -> Self {
         let sessions = mem::take(&mut *store.handover().sessions.lock());
         let paused = sessions.into_iter().filter_map(SessionHandle::pause).collect();
         // No predecessor asks any more. Requests of this process wait from here on.
         store.freeze();
-        Self { store: Arc::clone(store), paused, runtime: Handle::current(), has_moved: false }
+        Self { store: Arc::clone(store), paused, runtime: Handle::current(), version, has_moved: false }
     }
 
-    /// Sends all counts, and the sessions if the other process knows of them; `pass` passes a socket to it.
+    /// Sends what does not follow later; `pass` passes a socket to the other process.
     pub fn send(
         &self,
         mut stream: &UnixStream,
-        with_sessions: bool,
         mut pass: impl FnMut(BorrowedFd<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
         send(stream, &TransferMessage::Snapshot(snapshot::export_without_sessions(&self.store)?))?;
@@ -99,12 +138,16 @@ impl FrozenCounts {
             send(stream, &TransferMessage::Session { received, unsent, slots, guards })?;
             pass(socket.as_fd())?;
         }
-        self.store.write_keys(|piece| {
-            let length = u32::try_from(piece.len()).map_err(io::Error::other)?;
-            send(stream, &TransferMessage::Keys { length })?;
-            stream.write_all(piece)
-        })?;
-        if with_sessions {
+        if self.version.keys_follow() {
+            send(stream, &TransferMessage::KeysFollow(self.store.keys_of_shards()))?;
+        } else {
+            self.store.write_keys(|piece| {
+                let length = u32::try_from(piece.len()).map_err(io::Error::other)?;
+                send(stream, &TransferMessage::Keys { length })?;
+                stream.write_all(piece)
+            })?;
+        }
+        if self.version.has_sessions() {
             let mut sessions = Vec::new();
             self.store.write_sessions(&mut sessions);
             for piece in sessions.chunks(SESSIONS_PIECE) {
@@ -117,16 +160,33 @@ impl FrozenCounts {
         send(stream, &TransferMessage::End)
     }
 
-    /// Completes the move: the process at the other end has the counts and is asked from now on.
-    pub fn move_to(mut self, stream: UnixStream, with_sessions: bool) -> Arc<SuccessorClient> {
+    /// Completes the move: the process at the other end decides from now on, and gets the keys. Returns when it has all
+    /// of them; fails if it is gone before, and then the counts that are left stay here. Blocks.
+    pub fn move_to(self, stream: UnixStream) -> io::Result<Arc<SuccessorClient>> {
+        self.move_in_pieces(stream, PIECE)
+    }
+
+    /// The same with pieces of so many bytes.
+    pub(super) fn move_in_pieces(mut self, stream: UnixStream, piece: usize) -> io::Result<Arc<SuccessorClient>> {
+        let before = self.store.len();
+        let (keys, all_sent) = self.version.keys_follow().then(|| self.leaving(piece)).unzip();
         let client = {
             let _runtime = self.runtime.enter();
-            SuccessorClient::begin(stream, self.store.bans(), with_sessions)
+            SuccessorClient::begin(stream, self.store.bans(), self.version.has_sessions(), keys)
         };
-        self.has_moved = true;
         self.store.handover().complete_move(Arc::clone(&client));
+        if all_sent.is_some_and(|all_sent| all_sent.blocking_recv().is_err()) {
+            let lost = before.saturating_sub(self.store.len());
+            let message = format!("it is gone, and with it the counts of {}, which begin anew", counted(lost, "key"));
+            return Err(io::Error::other(message));
+        }
+        self.has_moved = true;
         self.store.clear();
-        client
+        Ok(client)
+    }
+
+    fn leaving(&self, piece: usize) -> (LeavingKeys, oneshot::Receiver<()>) {
+        LeavingKeys::new(Box::new(StoredKeys { store: Arc::clone(&self.store), next: 0, piece }))
     }
 }
 
@@ -137,7 +197,7 @@ impl Drop for FrozenCounts {
         }
         self.store.thaw();
         let _runtime = self.runtime.enter();
-        let resumed = self.paused.drain(..).map(|session| session.resume(&self.store));
+        let resumed = self.paused.drain(..).map(|session| session.resume(&self.store, None));
         self.store.handover().sessions.lock().extend(resumed);
     }
 }
@@ -156,21 +216,28 @@ impl ReceivedCounts {
         received
     }
 
-    /// How many keys were received.
-    pub fn keys(&self) -> usize {
-        self.store.len()
-    }
-
     /// Starts the sessions of all predecessors on the runtime of the caller: of the one at the other end of `stream`,
-    /// and of those before it. `draining` is sent when the one at the other end accepts no more connections.
-    pub fn begin(self, stream: UnixStream, draining: oneshot::Sender<()>) {
-        let Self { store, reservations, mut paused } = self;
-        let (received, unsent) = (Vec::new(), Vec::new());
-        let bans_mark = store.bans().mark();
+    /// and of those before it when all keys are here. `draining` is sent when the one at the other end accepts no more
+    /// connections. This process serves when the arrival is complete.
+    pub fn begin(self, stream: UnixStream, draining: oneshot::Sender<()>) -> Arrival {
+        let Self { store, mut reservations, sessions, keys_follow } = self;
+        let (arrival, all_arrived) = Arrival::new(&store);
+        let mut resumed = Vec::new();
+        let arriving = if keys_follow {
+            Some(ArrivingKeys { sessions, all_arrived })
+        } else {
+            let paused = sessions.into_iter().map(|session| session.split_from(&mut reservations));
+            resumed.extend(paused.map(|session| session.resume(&store, None)));
+            // The arrival waits.
+            let _ = all_arrived.send(());
+            None
+        };
+        let (received, unsent, bans_mark) = (Vec::new(), Vec::new(), store.bans().mark());
         let draining = Some(draining);
-        paused.push(PausedSession { stream, received, unsent, reservations, bans_mark, draining });
-        let sessions = paused.into_iter().map(|session| session.resume(&store));
-        store.handover().sessions.lock().extend(sessions);
+        let predecessor = PausedSession { stream, received, unsent, reservations, bans_mark, draining };
+        resumed.push(predecessor.resume(&store, arriving));
+        store.handover().sessions.lock().extend(resumed);
+        arrival
     }
 }
 
@@ -194,13 +261,14 @@ fn receive(
 ) -> io::Result<ReceivedCounts> {
     let (mut slots, mut guards) = (HashMap::new(), HashMap::new());
     let mut sessions = Vec::new();
-    let mut saved_sessions = Vec::new();
+    let (mut saved_sessions, mut keys_follow) = (Vec::new(), false);
     loop {
         match frame::receive(stream)? {
             TransferMessage::Snapshot(bytes) if snapshot::import_update(&bytes, store) => {}
             TransferMessage::Snapshot(_) => return Err(unreadable()),
             TransferMessage::Session { received, unsent, slots, guards } => {
-                sessions.push((UnixStream::from(accept()?), received, unsent, slots, guards));
+                let stream = UnixStream::from(accept()?);
+                sessions.push(AwaitingSession { stream, received, unsent, slots, guards });
             }
             TransferMessage::Keys { length } => {
                 let mut piece = vec![0; length as usize];
@@ -217,18 +285,16 @@ fn receive(
                 guards
                     .extend(waiting.map(|(key, count, resets)| (key, store.unsettled().take_over(key, count, resets))));
             }
+            TransferMessage::KeysFollow(shards) => {
+                keys_follow = true;
+                store.await_keys(&shards);
+            }
             TransferMessage::End => break,
         }
     }
     store.restore_sessions(&SavedSession::read_all(&saved_sessions).ok_or_else(unreadable)?);
-    // The counts of the predecessor include what its own predecessors have reserved.
-    let mut reservations = PredecessorReservations { slots, guards };
-    let paused = sessions.into_iter().map(|(stream, received, unsent, slots, guards)| {
-        let reservations = reservations.split_off(&slots, &guards);
-        PausedSession { stream, received, unsent, reservations, bans_mark: 0, draining: None }
-    });
-    let paused = paused.collect();
-    Ok(ReceivedCounts { store: Arc::clone(store), reservations, paused })
+    let reservations = PredecessorReservations { slots, guards };
+    Ok(ReceivedCounts { store: Arc::clone(store), reservations, sessions, keys_follow })
 }
 
 fn count(guards: &[ReservationGuard]) -> u32 {
@@ -241,3 +307,6 @@ fn unreadable() -> io::Error {
 
 /// Sessions are sent in pieces of this many bytes.
 const SESSIONS_PIECE: usize = 1 << 20;
+
+/// Keys follow in pieces of this many bytes: a request waits behind a few of them.
+const PIECE: usize = 32 << 10;

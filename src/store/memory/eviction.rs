@@ -17,6 +17,11 @@ impl Shard {
         if second < self.full_until {
             return Err(ShardFull::until(self.full_until, now));
         }
+        self.choose_victim(batch, second).map_or_else(|| self.search_all(batch, now), Ok)
+    }
+
+    /// The same among the keys looked at, if one of them may be evicted.
+    pub(super) fn choose_victim(&mut self, batch: &Batch<'_>, second: Seconds) -> Option<usize> {
         let len = self.entries.len();
         let mut best: Option<(u32, usize)> = None;
         for look in 0..LOOKS {
@@ -26,16 +31,13 @@ impl Shard {
                 continue;
             }
             if entry.expires <= second {
-                return Ok(place);
+                return Some(place);
             }
             if best.is_none_or(|(most, _)| entry.rank.left > most) {
                 best = Some((entry.rank.left, place));
             }
         }
-        match best {
-            Some((_, place)) => Ok(place),
-            None => self.search_all(batch, now),
-        }
+        best.map(|(_, place)| place)
     }
 
     /// Searches all keys for one that may be evicted. If there is none, no search is made again before the first key

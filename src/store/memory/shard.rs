@@ -33,6 +33,8 @@ pub(super) struct Shard {
     pub(super) full_until: Seconds,
     /// The counts have moved to another process, or are about to.
     pub(super) has_moved: bool,
+    /// So many keys of another process are still to come.
+    pub(super) awaited: usize,
 }
 
 /// One key. Its rule stays with the policy, so the values that eviction needs are stored beside the state.
@@ -63,6 +65,7 @@ impl Shard {
             newest: 0,
             full_until: Seconds::default(),
             has_moved: false,
+            awaited: 0,
         }
     }
 
@@ -107,14 +110,21 @@ impl Shard {
             expires: Seconds::default(),
             rank: EvictionRank::default(),
         };
-        let place = if self.entries.len() < self.bound {
-            self.entries.push(entry);
-            self.entries.len() - 1
+        let victim = if self.entries.len() + self.awaited < self.bound {
+            None
+        } else if self.awaited > 0 {
+            // Where none of the keys that are here may go, one of those that are to come will.
+            self.choose_victim(batch, Seconds::before(now))
         } else {
-            let place = self.find_victim(batch, now)?;
+            Some(self.find_victim(batch, now)?)
+        };
+        let place = if let Some(place) = victim {
             self.remove_from_index(place);
             self.entries[place] = entry;
             place
+        } else {
+            self.entries.push(entry);
+            self.entries.len() - 1
         };
         self.add_to_index(place);
         self.newest = place;
@@ -122,7 +132,12 @@ impl Shard {
     }
 
     /// Takes over a key with the counts of another process, also beyond the bound: its limits must still hold.
-    pub(super) fn take_over(&mut self, entry: KeyEntry) {
+    pub(super) fn take_over(&mut self, entry: KeyEntry, now: Seconds) {
+        self.awaited = self.awaited.saturating_sub(1);
+        if entry.expires <= now {
+            return;
+        }
+        self.full_until = Seconds::default();
         if let Some(place) = self.find(entry.key()) {
             self.entries[place] = entry;
         } else {
@@ -200,19 +215,40 @@ impl Shard {
         }
     }
 
-    /// Removes the key at `place`; the last key moves there.
-    pub(super) fn remove(&mut self, place: usize) {
+    /// Removes a key and returns it.
+    pub(super) fn take(&mut self, key: KeyHash) -> Option<KeyEntry> {
+        let place = self.find(key)?;
+        self.remove(place)
+    }
+
+    /// Removes the last key and returns it.
+    pub(super) fn take_last(&mut self) -> Option<KeyEntry> {
+        let last = self.entries.len().checked_sub(1)?;
+        self.remove(last)
+    }
+
+    /// Gives back memory of the index, if it has become much too large.
+    pub(super) fn shrink(&mut self) {
+        let Self { entries, index, .. } = self;
+        if index.capacity() > 4 * entries.len().max(FEW) {
+            index.shrink_to(2 * entries.len(), |place| entries[*place as usize].key[0]);
+        }
+    }
+
+    /// Removes the key at `place` and returns it; the last key moves there.
+    pub(super) fn remove(&mut self, place: usize) -> Option<KeyEntry> {
         self.remove_from_index(place);
-        self.entries.swap_remove(place);
+        let removed = self.entries.swap_remove(place);
         self.full_until = Seconds::default();
         if place == self.entries.len() {
-            return;
+            return removed;
         }
         let moved = self.entries.len();
         let hash = self.entries[place].key[0];
         if let Some(listed) = self.index.find_mut(hash, |listed| *listed as usize == moved) {
             *listed = u32::try_from(place).expect("a shard has fewer places than 32 bits can name");
         }
+        removed
     }
 
     /// Removes the key at `place` from the index.
@@ -244,5 +280,8 @@ impl KeyEntry {
 fn halves(key: KeyHash) -> [u64; 2] {
     [key.0 as u64, (key.0 >> 64) as u64]
 }
+
+/// An index of fewer keys than this is not worth shrinking.
+const FEW: usize = 1024;
 
 const _: () = assert!(size_of::<KeyEntry>() == 56, "keys must stay small");

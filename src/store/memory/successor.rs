@@ -16,7 +16,10 @@ impl MemoryStore {
     pub(super) async fn decide_at_successor(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
         loop {
             if let Some(successor) = self.handover.successor().await {
-                return self.verdicts(batch, successor.decide(OwnedBatch::of(batch)).await?);
+                match successor.decide(OwnedBatch::of(batch)).await {
+                    Err(_) if successor.has_failed() => continue,
+                    answer => return self.verdicts(batch, answer?),
+                }
             }
             if let Ok(verdicts) = self.collect_decided(batch) {
                 return Ok(verdicts);
@@ -27,7 +30,10 @@ impl MemoryStore {
     pub(super) async fn look_at_successor(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
         loop {
             if let Some(successor) = self.handover.successor().await {
-                return self.verdicts(batch, successor.ask(HandoverRequest::Look(OwnedBatch::of(batch))).await?);
+                match successor.ask(HandoverRequest::Look(OwnedBatch::of(batch))).await {
+                    Err(_) if successor.has_failed() => continue,
+                    answer => return self.verdicts(batch, answer?),
+                }
             }
             if let Ok(verdicts) = self.try_look(batch) {
                 return Ok(verdicts);
@@ -39,7 +45,10 @@ impl MemoryStore {
         loop {
             if let Some(successor) = self.handover.successor().await {
                 let owned = settlements.iter().map(OwnedSettlement::of).collect();
-                return successor.ask(HandoverRequest::Settle(owned)).await.map(drop);
+                match successor.ask(HandoverRequest::Settle(owned)).await {
+                    Err(_) if successor.has_failed() => continue,
+                    answer => return answer.map(drop),
+                }
             }
             settlements = &settlements[self.settle_here(settlements)..];
             if settlements.is_empty() {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::io::ErrorKind;
+use std::mem;
 
 use super::seconds::Seconds;
 use super::shard::KeyEntry;
@@ -52,8 +53,49 @@ impl MemoryStore {
         if piece.is_empty() { Ok(()) } else { write(&piece) }
     }
 
+    /// How many keys each shard has.
+    pub(in crate::store) fn keys_of_shards(&self) -> Vec<usize> {
+        self.shards.iter().map(|shard| shard.0.lock().len()).collect()
+    }
+
+    /// Takes a key out, and appends it to a piece.
+    pub(in crate::store) fn take_key(&self, key: KeyHash, piece: &mut Vec<u8>) {
+        let entry = self.shards[self.shard_of(key)].0.lock().take(key);
+        entry.into_iter().for_each(|entry| append(&entry, piece));
+    }
+
+    /// Takes keys out of all shards in turn, and appends them to a piece until it is of `size` bytes or no key is left.
+    pub(in crate::store) fn take_keys(&self, next: &mut usize, size: usize, piece: &mut Vec<u8>) {
+        let mut empty = 0;
+        while piece.len() < size && empty < self.shards.len() {
+            let mut shard = self.shards[*next].0.lock();
+            empty = if shard.len() == 0 { empty + 1 } else { 0 };
+            for _ in 0..TAKEN_IN_TURN {
+                let Some(entry) = shard.take_last() else { break };
+                append(&entry, piece);
+                if piece.len() >= size {
+                    break;
+                }
+            }
+            shard.shrink();
+            drop(shard);
+            *next = (*next + 1) % self.shards.len();
+        }
+    }
+
+    /// So many keys of each shard of another process are to come, so that new keys leave room for them.
+    pub(in crate::store) fn await_keys(&self, shards: &[usize]) {
+        let all: usize = shards.iter().sum();
+        for (number, Padded(shard)) in self.shards.iter().enumerate() {
+            // With another bound there may be another number of shards.
+            let of_shard = shards.get(number).filter(|_| shards.len() == self.shards.len());
+            shard.lock().awaited = of_shard.copied().unwrap_or(all / self.shards.len());
+        }
+    }
+
     /// Takes over a piece of the keys of another process, and notes how many slots of each key are taken.
     pub(in crate::store) fn read_keys(&self, mut piece: &[u8], slots: &mut HashMap<KeyHash, u32>) -> io::Result<()> {
+        let now = Seconds::before(self.clock.now());
         while !piece.is_empty() {
             let (entry, rest): (KeyEntry, _) =
                 postcard::take_from_bytes(piece).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
@@ -62,7 +104,7 @@ impl MemoryStore {
             if in_flight > 0 {
                 slots.insert(key, in_flight);
             }
-            self.shards[self.shard_of(key)].0.lock().take_over(entry);
+            self.shards[self.shard_of(key)].0.lock().take_over(entry, now);
         }
         Ok(())
     }
@@ -83,3 +125,11 @@ impl MemoryStore {
 
 /// Small enough that the other process can read a piece while this one writes the next.
 const PIECE: usize = 256 << 10;
+
+/// So many keys of a shard leave before some of the next one do: then all shards of the other process fill alike, and
+/// each has keys that may be evicted.
+const TAKEN_IN_TURN: usize = 64;
+
+fn append(entry: &KeyEntry, piece: &mut Vec<u8>) {
+    *piece = postcard::to_extend(entry, mem::take(piece)).expect("keys can be written");
+}

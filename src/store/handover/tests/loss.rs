@@ -1,0 +1,131 @@
+//! Successors that are gone before they have all keys, and predecessors that are.
+
+use std::thread;
+
+use super::*;
+
+/// More than a socket has room for.
+const KEYS: usize = 15_000;
+
+/// Keys with a charge of three.
+fn filled(clock: &ManualClock, rule: &Rule) -> Arc<MemoryStore> {
+    let settings = Settings { max_keys: 4 * KEYS, max_sessions: 1000, snapshot: None };
+    let store = Arc::new(MemoryStore::new(&settings, Clock::Manual(clock.clone())));
+    for key in 0..KEYS as u128 {
+        store.decide_now(&one(charge(rule, 2 * key + 1, 0)));
+    }
+    store
+}
+
+#[test]
+fn keys_that_had_not_moved_to_a_successor_that_is_gone_count_on() {
+    run(async {
+        let (clock, rules) = (clock(), rules());
+        let store = filled(&clock, &rules[0]);
+        let (ours, mut theirs) = UnixStream::pair().expect("two ends");
+        let frozen = FrozenCounts::begin(&store, TransferVersion::V4);
+        let moving = task::spawn_blocking(move || frozen.move_in_pieces(ours, 100));
+        // It has some of the keys, and the request that moved one of them is not answered.
+        let moved = task::spawn_blocking(move || {
+            theirs.read_exact(&mut [0; 20_000]).expect("keys come");
+            theirs
+        });
+        let theirs = moved.await.expect("no panic");
+        let batch = one(charge(&rules[0], 1, 0));
+        let mut asked = Box::pin(store.decide(&batch));
+        assert!((&mut asked).now_or_never().is_none());
+        drop(theirs);
+        let told = moving.await.expect("no panic").expect_err("it is gone").to_string();
+        assert!(told.contains("with it the counts of"), "{told}");
+        // It is decided here.
+        assert!(asked.await.expect("it is here")[0].passes());
+        let left = store.len();
+        assert!(left > 0 && left < KEYS, "{left}");
+        let mut counted = 0;
+        for key in 1..KEYS as u128 {
+            let verdicts = store.decide(&one(charge(&rules[0], 2 * key + 1, 0))).await.expect("it is here");
+            counted += usize::from(verdicts[0].standings[0].remaining == 1);
+        }
+        assert!(counted.abs_diff(left) <= 1, "{counted} of {left}");
+        // The next process takes over all of them.
+        assert_eq!(hand_over(&store, &clock).await.len(), KEYS);
+    });
+}
+
+#[test]
+fn what_has_arrived_from_a_predecessor_that_is_gone_counts_here() {
+    run(async {
+        let (clock, rules) = (clock(), rules());
+        let from = filled(&clock, &rules[0]);
+        let mut to = store(&clock);
+        to.hash_with(from.secret());
+        let to = Arc::new(to);
+        let (ours, theirs) = UnixStream::pair().expect("two ends");
+        let taking = task::spawn_blocking({
+            let to = Arc::clone(&to);
+            move || (ReceivedCounts::receive(&to, &theirs, || unreachable!("no socket is passed")), theirs)
+        });
+        let giving = task::spawn_blocking({
+            let from = Arc::clone(&from);
+            move || {
+                let frozen = FrozenCounts::begin(&from, TransferVersion::V4);
+                frozen.send(&ours, |_| Ok(())).expect("it is read");
+                let mut some = Vec::new();
+                from.take_keys(&mut 0, 5000, &mut some);
+                let mut sent = Vec::new();
+                let request = HandoverRequest::Keys(KeysPiece(some));
+                frame::push(&mut sent, &RequestFrame { number: 1, request });
+                (&ours).write_all(&sent).expect("it is read");
+            }
+        });
+        let (received, theirs) = taking.await.expect("no panic");
+        let arrival = received.expect("it came whole").begin(theirs, oneshot::channel().0);
+        giving.await.expect("no panic");
+        let ended = arrival.complete(Duration::from_secs(60)).await.expect_err("it is gone").kind();
+        assert_eq!(ended, io::ErrorKind::UnexpectedEof);
+        assert!(to.len() > 0 && to.len() + from.len() == KEYS, "{} and {}", to.len(), from.len());
+    });
+}
+
+#[test]
+fn both_processes_together_remember_no_more_keys_than_one() {
+    let (clock, rules) = (clock(), rules());
+    // The keys of this test fall into every other shard.
+    let settings = Settings { max_keys: 2 * KEYS, max_sessions: 1000, snapshot: None };
+    let new = || MemoryStore::new(&settings, Clock::Manual(clock.clone()));
+    let from = Arc::new(new());
+    for key in 0..2 * KEYS as u128 {
+        from.decide_now(&one(charge(&rules[0], 2 * key + 1, 0)));
+    }
+    assert_eq!(from.len(), KEYS);
+    let (begun, takeover) = mpsc::channel();
+    let asking = thread::spawn({
+        let (from, rule) = (Arc::clone(&from), rules[0].clone());
+        move || {
+            let to: Arc<MemoryStore> = takeover.recv().expect("it begins");
+            let (mut most, mut asked) = (0, 0);
+            while !from.is_empty() {
+                // New keys, each beside one that may not have moved yet.
+                let charges = [charge(&rule, 900_001 + 2 * asked, 0), charge(&rule, 2 * asked + 1, 0)];
+                let batch = Batch { charges: charges.into_iter().collect(), ..Batch::default() };
+                assert!(run(from.decide(&batch)).expect("the successor replies").iter().all(Verdict::passes));
+                most = most.max(from.len() + to.len());
+                asked += 1;
+            }
+            (most, asked)
+        }
+    });
+    run(async {
+        let takeover = begin(&from, new(), TransferVersion::V4, 1).await;
+        begun.send(Arc::clone(&takeover.to)).expect("it is awaited");
+        let to = takeover.complete().await;
+        while !asking.is_finished() {
+            task::yield_now().await;
+        }
+        let (most, asked) = asking.join().expect("no panic");
+        assert!(asked > 20, "{asked}");
+        // A new key may be the first of its shard, where none can make way for it.
+        assert!(most <= KEYS + 16 && to.len() <= KEYS + 16, "{most} and {}", to.len());
+        assert!(from.is_empty());
+    });
+}
