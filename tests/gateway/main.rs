@@ -73,6 +73,7 @@ mod status;
 mod streaming;
 mod takeover;
 mod takeover_counts;
+mod takeover_many;
 mod takeover_slots;
 mod takeover_stuck;
 mod timeouts;

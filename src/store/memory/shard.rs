@@ -34,7 +34,7 @@ pub(super) struct Shard {
     /// The counts have moved to another process, or are about to.
     pub(super) has_moved: bool,
     /// So many keys of another process are still to come.
-    pub(super) awaited: usize,
+    awaited: usize,
 }
 
 /// One key. Its rule stays with the policy, so the values that eviction needs are stored beside the state.
@@ -227,12 +227,12 @@ impl Shard {
         self.remove(last)
     }
 
-    /// Gives back memory of the index, if it has become much too large.
-    pub(super) fn shrink(&mut self) {
+    /// So many keys of another process are to come. The index gets room for them now: all shards fill alike, and would
+    /// make room for more at the same time.
+    pub(super) fn await_keys(&mut self, count: usize) {
         let Self { entries, index, .. } = self;
-        if index.capacity() > 4 * entries.len().max(FEW) {
-            index.shrink_to(2 * entries.len(), |place| entries[*place as usize].key[0]);
-        }
+        index.reserve(count, |place| entries[*place as usize].key[0]);
+        self.awaited = count;
     }
 
     /// Removes the key at `place` and returns it; the last key moves there.
@@ -280,8 +280,5 @@ impl KeyEntry {
 fn halves(key: KeyHash) -> [u64; 2] {
     [key.0 as u64, (key.0 >> 64) as u64]
 }
-
-/// An index of fewer keys than this is not worth shrinking.
-const FEW: usize = 1024;
 
 const _: () = assert!(size_of::<KeyEntry>() == 56, "keys must stay small");

@@ -77,7 +77,6 @@ impl MemoryStore {
                     break;
                 }
             }
-            shard.shrink();
             drop(shard);
             *next = (*next + 1) % self.shards.len();
         }
@@ -89,7 +88,7 @@ impl MemoryStore {
         for (number, Padded(shard)) in self.shards.iter().enumerate() {
             // With another bound there may be another number of shards.
             let of_shard = shards.get(number).filter(|_| shards.len() == self.shards.len());
-            shard.lock().awaited = of_shard.copied().unwrap_or(all / self.shards.len());
+            shard.lock().await_keys(of_shard.copied().unwrap_or(all / self.shards.len()));
         }
     }
 
