@@ -101,12 +101,13 @@
 //! shards of the memory store, what is known of the Redis servers, and the counters. One more thread, [`app::process`], has
 //! the admin listener, health checks, the watch over Redis ([`store::redis::watch`]), files and signals, and hands
 //! the sockets to a process that takes over ([`app::takeover`]). Counts in memory move with them, and the old process asks
-//! the new one from then on ([`store::handover`]).
+//! the new one while they do and from then on ([`store::handover`]).
 //!
 //! # What must stay true
 //!
 //! - Stores never see a request; they see a `Batch`. Rules never see a store; they see verdicts.
-//! - Only one process counts in memory at any moment: the old one has stopped before the new one begins.
+//! - Each key in memory is counted by exactly one process at any moment. In a takeover it leaves the old one before the first
+//!   request about it is decided in the new one.
 //! - Verdicts carry spans, never moments: the store's clock is not ours.
 //! - A Redis call that was sent is never retried, so a request is charged at most once. A cached denial never outlives the
 //!   one in Redis.

@@ -143,7 +143,13 @@ impl SuccessorClient {
         }
         self.wake.notify_one();
         let mut delivered = delivered.await.map_err(|_| StoreError::SuccessorGone)?;
-        delivered.reply.take().ok_or(StoreError::SuccessorGone)
+        let (reply, batch) = (delivered.reply.take(), delivered.batch.take());
+        if let (Some(HandoverReply::Verdicts(verdicts)), Some(batch)) = (&reply, batch)
+            && let Some(keys) = &mut self.state.lock().keys
+        {
+            keys.note(&batch.batch(), verdicts);
+        }
+        reply.ok_or(StoreError::SuccessorGone)
     }
 
     async fn exchange(self: &Arc<Self>, stream: net::UnixStream) -> io::Result<()> {

@@ -167,6 +167,10 @@ impl OwnedSettlement {
 }
 
 impl OwnedVerdict {
+    pub(super) fn is_charged(&self) -> bool {
+        self.charged.is_some()
+    }
+
     pub(super) fn of(verdict: &Verdict) -> Self {
         let Verdict { retry_after, standings, charged, is_exempt } = verdict;
         let charged = charged.as_ref().map(OwnedCharged::of);

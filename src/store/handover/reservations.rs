@@ -22,12 +22,16 @@ impl PredecessorReservations {
         for (charge, charged) in batch.charges.iter().zip(charged) {
             let Some(charged) = charged else { continue };
             if charge.is_slot() {
-                *self.slots.entry(charge.key).or_default() += 1;
+                self.add_slot(charge.key);
             }
             if let Some(guard) = charged.reservation {
                 self.guards.entry(charge.key).or_default().push(guard);
             }
         }
+    }
+
+    pub(super) fn add_slot(&mut self, key: KeyHash) {
+        *self.slots.entry(key).or_default() += 1;
     }
 
     /// Removes one slot of this key; `false`: the predecessor had none.

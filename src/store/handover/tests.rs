@@ -20,7 +20,10 @@ use super::arriving_keys::Arrival;
 use super::client::SuccessorClient;
 use super::frame;
 use super::keys_piece::KeysPiece;
+use super::message::HandoverReply;
 use super::message::HandoverRequest;
+use super::message::OwnedVerdict;
+use super::message::ReplyFrame;
 use super::message::RequestFrame;
 use super::transfer::FrozenCounts;
 use super::transfer::ReceivedCounts;
@@ -272,7 +275,7 @@ proptest! {
     #[test]
     fn no_bytes_are_taken_for_more_than_they_are(bytes in vec(any::<u8>(), 0..200)) {
         let _ = frame::next::<RequestFrame>(&bytes, &mut 0);
-        let _ = frame::receive::<super::message::ReplyFrame>(&*bytes);
+        let _ = frame::receive::<ReplyFrame>(&*bytes);
     }
 }
 

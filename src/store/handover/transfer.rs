@@ -100,16 +100,17 @@ struct StoredKeys {
 }
 
 impl KeySource for StoredKeys {
-    fn take(&mut self, key: KeyHash, piece: &mut Vec<u8>) {
-        self.store.take_key(key, piece);
+    fn take(&mut self, key: KeyHash, piece: &mut Vec<u8>, slots: &mut HashMap<KeyHash, u32>) {
+        self.store.take_key(key, piece, slots);
     }
 
-    fn take_next(&mut self, piece: &mut Vec<u8>) {
-        self.store.take_keys(&mut self.next, self.piece, piece);
+    fn take_next(&mut self, piece: &mut Vec<u8>, slots: &mut HashMap<KeyHash, u32>) {
+        self.store.take_keys(&mut self.next, self.piece, piece, slots);
     }
 
-    fn stay(&mut self) {
+    fn stay(&mut self, slots: &HashMap<KeyHash, u32>) {
         self.store.handover().begin_move();
+        self.store.restore_slots(slots);
     }
 }
 

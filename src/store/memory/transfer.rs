@@ -4,13 +4,16 @@ use std::collections::HashMap;
 use std::io;
 use std::io::ErrorKind;
 use std::mem;
+use std::num::NonZeroU32;
 
 use super::seconds::Seconds;
 use super::shard::KeyEntry;
 use super::shard::Shard;
 use super::store::MemoryStore;
 use super::store::Padded;
+use crate::decision::Batch;
 use crate::key::KeyHash;
+use crate::limit::Rule;
 
 impl MemoryStore {
     /// Stops counting in this process: callers find that the counts have moved.
@@ -58,27 +61,47 @@ impl MemoryStore {
         self.shards.iter().map(|shard| shard.0.lock().len()).collect()
     }
 
-    /// Takes a key out, and appends it to a piece.
-    pub(in crate::store) fn take_key(&self, key: KeyHash, piece: &mut Vec<u8>) {
+    /// Takes a key out, appends it to a piece, and notes how many of its slots are taken.
+    pub(in crate::store) fn take_key(&self, key: KeyHash, piece: &mut Vec<u8>, slots: &mut HashMap<KeyHash, u32>) {
         let entry = self.shards[self.shard_of(key)].0.lock().take(key);
-        entry.into_iter().for_each(|entry| append(&entry, piece));
+        if let Some(entry) = entry {
+            append(&entry, piece, slots);
+        }
     }
 
-    /// Takes keys out of all shards in turn, and appends them to a piece until it is of `size` bytes or no key is left.
-    pub(in crate::store) fn take_keys(&self, next: &mut usize, size: usize, piece: &mut Vec<u8>) {
+    /// The same with keys of all shards in turn, until the piece is of `size` bytes or no key is left.
+    pub(in crate::store) fn take_keys(
+        &self,
+        next: &mut usize,
+        size: usize,
+        piece: &mut Vec<u8>,
+        slots: &mut HashMap<KeyHash, u32>,
+    ) {
         let mut empty = 0;
         while piece.len() < size && empty < self.shards.len() {
             let mut shard = self.shards[*next].0.lock();
             empty = if shard.len() == 0 { empty + 1 } else { 0 };
             for _ in 0..TAKEN_IN_TURN {
                 let Some(entry) = shard.take_last() else { break };
-                append(&entry, piece);
+                append(&entry, piece, slots);
                 if piece.len() >= size {
                     break;
                 }
             }
             drop(shard);
             *next = (*next + 1) % self.shards.len();
+        }
+    }
+
+    /// Takes so many slots of each key again, which another process had and lost.
+    pub(in crate::store) fn restore_slots(&self, slots: &HashMap<KeyHash, u32>) {
+        let (rule, now) = (Rule::Concurrent(NonZeroU32::MAX), self.clock.now());
+        for (key, count) in slots {
+            let mut shard = self.shards[self.shard_of(*key)].0.lock();
+            let known = shard.find(*key);
+            if let Some(place) = known.or_else(|| shard.admit(*key, &rule, &Batch::default(), now).ok()) {
+                (0..*count).for_each(|_| _ = shard.charge(place, &rule, &[], now));
+            }
         }
     }
 
@@ -99,11 +122,8 @@ impl MemoryStore {
             let (entry, rest): (KeyEntry, _) =
                 postcard::take_from_bytes(piece).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
             piece = rest;
-            let (key, in_flight) = (entry.key(), entry.state().in_flight());
-            if in_flight > 0 {
-                slots.insert(key, in_flight);
-            }
-            self.shards[self.shard_of(key)].0.lock().take_over(entry, now);
+            note_slots(&entry, slots);
+            self.shards[self.shard_of(entry.key())].0.lock().take_over(entry, now);
         }
         Ok(())
     }
@@ -129,6 +149,14 @@ const PIECE: usize = 256 << 10;
 /// each has keys that may be evicted.
 const TAKEN_IN_TURN: usize = 64;
 
-fn append(entry: &KeyEntry, piece: &mut Vec<u8>) {
+fn append(entry: &KeyEntry, piece: &mut Vec<u8>, slots: &mut HashMap<KeyHash, u32>) {
+    note_slots(entry, slots);
     *piece = postcard::to_extend(entry, mem::take(piece)).expect("keys can be written");
+}
+
+fn note_slots(entry: &KeyEntry, slots: &mut HashMap<KeyHash, u32>) {
+    let in_flight = entry.state().in_flight();
+    if in_flight > 0 {
+        slots.insert(entry.key(), in_flight);
+    }
 }

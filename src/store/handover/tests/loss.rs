@@ -1,5 +1,6 @@
 //! Successors that are gone before they have all keys, and predecessors that are.
 
+use std::collections::HashMap;
 use std::thread;
 
 use super::*;
@@ -27,7 +28,7 @@ fn keys_that_had_not_moved_to_a_successor_that_is_gone_count_on() {
         let moving = task::spawn_blocking(move || frozen.move_in_pieces(ours, 100));
         // It has some of the keys, and the request that moved one of them is not answered.
         let moved = task::spawn_blocking(move || {
-            theirs.read_exact(&mut [0; 20_000]).expect("keys come");
+            theirs.read_exact(&mut vec![0; 20_000]).expect("keys come");
             theirs
         });
         let theirs = moved.await.expect("no panic");
@@ -52,6 +53,64 @@ fn keys_that_had_not_moved_to_a_successor_that_is_gone_count_on() {
     });
 }
 
+/// A successor that replies to one request, and then reads nothing.
+fn reply_once(store: &Arc<MemoryStore>, mut stream: UnixStream, numbers: u64) -> UnixStream {
+    let mut slots = HashMap::new();
+    let mut left = numbers;
+    while left > 0 {
+        let RequestFrame { number, request } = frame::receive(&stream).expect("a request");
+        let reply = match request {
+            HandoverRequest::Keys(KeysPiece(piece)) => {
+                store.read_keys(&piece, &mut slots).expect("keys");
+                continue;
+            }
+            HandoverRequest::Decide(owned) => {
+                let verdicts = store.decide_now(&owned.batch());
+                HandoverReply::Verdicts(verdicts.iter().map(OwnedVerdict::of).collect())
+            }
+            HandoverRequest::Settle(_) => HandoverReply::Done,
+            other => panic!("{other:?}"),
+        };
+        let mut sent = Vec::new();
+        frame::push(&mut sent, &ReplyFrame { number, reply });
+        stream.write_all(&sent).expect("it is read");
+        left -= 1;
+    }
+    stream
+}
+
+#[test]
+fn slots_of_a_successor_that_is_gone_stay_taken() {
+    run(async {
+        let (clock, rules) = (clock(), rules());
+        let store = filled(&clock, &rules[0]);
+        let to = Arc::new(super::store(&clock));
+        // Two at a time, under three keys.
+        let batch = |key: u128| one(charge(&rules[6], 1_000_001 + 2 * key, 0));
+        let release = |key: u128| [Settlement::Release(batch(key).charges[0].key)];
+        for key in [0, 0, 1, 1, 2] {
+            assert!(store.decide(&batch(key)).await.expect("it is here")[0].passes());
+        }
+        let (ours, theirs) = UnixStream::pair().expect("two ends");
+        let frozen = FrozenCounts::begin(&store, TransferVersion::V4);
+        let moving = task::spawn_blocking(move || frozen.move_in_pieces(ours, 100));
+        let replying = task::spawn_blocking(move || reply_once(&to, theirs, 3));
+        // One more is taken there, one is given back, and one is refused.
+        assert!(store.decide(&batch(2)).await.expect("it replies")[0].passes());
+        store.settle(&release(1)).await.expect("it replies");
+        assert!(!store.decide(&batch(0)).await.expect("it replies")[0].passes());
+        drop(replying.await.expect("no panic"));
+        assert!(moving.await.expect("no panic").is_err());
+        let mut passed = Vec::new();
+        for key in 0..3 {
+            passed.push(store.look(&batch(key)).await.expect("it is here")[0].passes());
+            store.settle(&release(key)).await.expect("it is here");
+            assert!(store.look(&batch(key)).await.expect("it is here")[0].passes());
+        }
+        assert_eq!(passed, [false, true, false]);
+    });
+}
+
 #[test]
 fn what_has_arrived_from_a_predecessor_that_is_gone_counts_here() {
     run(async {
@@ -71,7 +130,7 @@ fn what_has_arrived_from_a_predecessor_that_is_gone_counts_here() {
                 let frozen = FrozenCounts::begin(&from, TransferVersion::V4);
                 frozen.send(&ours, |_| Ok(())).expect("it is read");
                 let mut some = Vec::new();
-                from.take_keys(&mut 0, 5000, &mut some);
+                from.take_keys(&mut 0, 5000, &mut some, &mut HashMap::new());
                 let mut sent = Vec::new();
                 let request = HandoverRequest::Keys(KeysPiece(some));
                 frame::push(&mut sent, &RequestFrame { number: 1, request });
@@ -83,7 +142,7 @@ fn what_has_arrived_from_a_predecessor_that_is_gone_counts_here() {
         giving.await.expect("no panic");
         let ended = arrival.complete(Duration::from_secs(60)).await.expect_err("it is gone").kind();
         assert_eq!(ended, io::ErrorKind::UnexpectedEof);
-        assert!(to.len() > 0 && to.len() + from.len() == KEYS, "{} and {}", to.len(), from.len());
+        assert!(!to.is_empty() && to.len() + from.len() == KEYS, "{} and {}", to.len(), from.len());
     });
 }
 
@@ -109,7 +168,8 @@ fn both_processes_together_remember_no_more_keys_than_one() {
                 let charges = [charge(&rule, 900_001 + 2 * asked, 0), charge(&rule, 2 * asked + 1, 0)];
                 let batch = Batch { charges: charges.into_iter().collect(), ..Batch::default() };
                 assert!(run(from.decide(&batch)).expect("the successor replies").iter().all(Verdict::passes));
-                most = most.max(from.len() + to.len());
+                // In this order: no key is seen in both.
+                most = most.max(to.len() + from.len());
                 asked += 1;
             }
             (most, asked)
