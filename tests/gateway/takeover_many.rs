@@ -47,7 +47,7 @@ limits:
 
 /// A request with so many different values in both fields of each pair.
 fn request(gateway: &Gateway, number: usize, values: usize) -> Request {
-    let mut request = gateway.get("/");
+    let mut request = gateway.get("/").header("x-name", &format!("filler-{number}"));
     for limit in 0..4 {
         for value in 0..values {
             request = request.header(&format!("x-{limit}"), &format!("{number}-{value}"));
