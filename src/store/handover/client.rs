@@ -196,9 +196,8 @@ impl SuccessorClient {
                 bans.iter().filter_map(SavedBan::read).for_each(|record| self.bans.insert(record));
                 continue;
             }
-            let Some(PendingRequest { sender, batch, .. }) = self.state.lock().pending.remove(&number) else {
-                continue;
-            };
+            let replied = self.state.lock().replied(number);
+            let Some(PendingRequest { sender, batch, .. }) = replied else { continue };
             // If it is dropped, here or on its way, it gives back what was charged.
             drop(sender.send(DeliveredReply { reply: Some(reply), batch, client: Arc::downgrade(self) }));
         }
@@ -232,8 +231,8 @@ impl SuccessorClient {
 impl ClientState {
     /// Appends a request to the bytes to be sent, behind its keys, and returns its number.
     fn push(&mut self, request: HandoverRequest) -> u64 {
-        if let Some(keys) = self.keys.as_mut().and_then(|keys| keys.take_for(&request)) {
-            self.push_alone(keys);
+        if let Some(piece) = self.keys.as_mut().and_then(|keys| keys.take_for(&request)) {
+            self.push_alone(piece);
         }
         self.push_alone(request)
     }
@@ -241,13 +240,21 @@ impl ClientState {
     /// Gets the bytes to be sent next, when all before are sent: requests, and some keys behind them. Returns whether
     /// keys are still leaving.
     fn fill(&mut self, sending: &mut Vec<u8>) -> bool {
-        match self.keys.as_mut().map(LeavingKeys::take_next) {
-            Some(Some(keys)) => _ = self.push_alone(keys),
-            Some(None) => self.keys.take().into_iter().for_each(LeavingKeys::finish),
-            None => {}
+        if let Some(keys) = self.keys.take_if(|keys| keys.is_last_said()) {
+            keys.finish();
+        }
+        if let Some(piece) = self.keys.as_mut().and_then(LeavingKeys::take_next) {
+            let number = self.push_alone(piece);
+            self.keys.iter_mut().for_each(|keys| keys.sent(number));
         }
         mem::swap(sending, &mut self.unsent);
         self.keys.is_some()
+    }
+
+    /// Returns the request that waited for this reply.
+    fn replied(&mut self, number: u64) -> Option<PendingRequest> {
+        self.keys.iter_mut().for_each(|keys| keys.replied(number));
+        self.pending.remove(&number)
     }
 
     fn push_alone(&mut self, request: HandoverRequest) -> u64 {

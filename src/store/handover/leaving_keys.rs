@@ -1,6 +1,7 @@
 //! Keys that leave this process while it asks its successor already.
 
 use std::collections::HashMap;
+use std::collections::VecDeque;
 use std::fmt::Debug;
 
 use tokio::sync::oneshot;
@@ -32,6 +33,8 @@ pub(super) struct LeavingKeys {
     source: Box<dyn KeySource>,
     /// The slots of the keys that have left, which requests of this process have.
     reserved: PredecessorReservations,
+    /// The numbers of the pieces that the successor has not taken yet.
+    on_their_way: VecDeque<u64>,
     /// Is sent when the last word about them has been sent, so that there is no way back.
     all_sent: oneshot::Sender<()>,
     /// That word is on its way.
@@ -42,8 +45,8 @@ impl LeavingKeys {
     /// The keys, and a receiver that gets a value when all of them have left. If it gets none, the others stay.
     pub(super) fn new(source: Box<dyn KeySource>) -> (Self, oneshot::Receiver<()>) {
         let (all_sent, receiver) = oneshot::channel();
-        let reserved = PredecessorReservations::default();
-        (Self { source, reserved, all_sent, is_last_said: false }, receiver)
+        let (reserved, on_their_way) = (PredecessorReservations::default(), VecDeque::new());
+        (Self { source, reserved, on_their_way, all_sent, is_last_said: false }, receiver)
     }
 
     /// The keys of a request that are still here. They go before it.
@@ -68,9 +71,26 @@ impl LeavingKeys {
         }
     }
 
-    /// The next keys, or the word that these were all; `None`: that word was said.
+    /// Whether the last word about them was said.
+    pub(super) fn is_last_said(&self) -> bool {
+        self.is_last_said
+    }
+
+    /// Keys were sent under this number.
+    pub(super) fn sent(&mut self, number: u64) {
+        self.on_their_way.push_back(number);
+    }
+
+    /// The successor has replied to what was sent under this number.
+    pub(super) fn replied(&mut self, number: u64) {
+        if self.on_their_way.front() == Some(&number) {
+            self.on_their_way.pop_front();
+        }
+    }
+
+    /// The next keys, or the word that these were all; `None`: not now, because requests would wait behind them.
     pub(super) fn take_next(&mut self) -> Option<HandoverRequest> {
-        if self.is_last_said {
+        if self.on_their_way.len() >= MOST_ON_THEIR_WAY {
             return None;
         }
         let mut piece = Vec::new();
@@ -90,3 +110,6 @@ impl LeavingKeys {
         self.source.stay(&self.reserved.slots);
     }
 }
+
+/// A request waits behind no more pieces than these, of which the successor reads one while this process makes another.
+const MOST_ON_THEIR_WAY: usize = 2;

@@ -310,4 +310,4 @@ fn unreadable() -> io::Error {
 const SESSIONS_PIECE: usize = 1 << 20;
 
 /// Keys follow in pieces of this many bytes: a request waits behind a few of them.
-const PIECE: usize = 32 << 10;
+const PIECE: usize = 16 << 10;

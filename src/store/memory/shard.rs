@@ -235,6 +235,16 @@ impl Shard {
         self.awaited = count;
     }
 
+    /// Gives back memory of the index if it has become much too large; `false`: it has not.
+    pub(super) fn shrink_index(&mut self) -> bool {
+        let Self { entries, index, .. } = self;
+        let is_too_large = index.capacity() > 4 * entries.len().max(FEW);
+        if is_too_large {
+            index.shrink_to(entries.len(), |place| entries[*place as usize].key[0]);
+        }
+        is_too_large
+    }
+
     /// Removes the key at `place` and returns it; the last key moves there.
     pub(super) fn remove(&mut self, place: usize) -> Option<KeyEntry> {
         self.remove_from_index(place);
@@ -280,5 +290,8 @@ impl KeyEntry {
 fn halves(key: KeyHash) -> [u64; 2] {
     [key.0 as u64, (key.0 >> 64) as u64]
 }
+
+/// The index of fewer keys is not worth shrinking.
+const FEW: usize = 1024;
 
 const _: () = assert!(size_of::<KeyEntry>() == 56, "keys must stay small");

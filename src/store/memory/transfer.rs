@@ -77,7 +77,7 @@ impl MemoryStore {
         piece: &mut Vec<u8>,
         slots: &mut HashMap<KeyHash, u32>,
     ) {
-        let mut empty = 0;
+        let (mut empty, mut has_shrunk) = (0, false);
         while piece.len() < size && empty < self.shards.len() {
             let mut shard = self.shards[*next].0.lock();
             empty = if shard.len() == 0 { empty + 1 } else { 0 };
@@ -88,6 +88,8 @@ impl MemoryStore {
                     break;
                 }
             }
+            // One at a time: all shards become small together, and a request waits for this.
+            has_shrunk = has_shrunk || shard.shrink_index();
             drop(shard);
             *next = (*next + 1) % self.shards.len();
         }

@@ -47,7 +47,7 @@ fn measure(keys: usize, version: TransferVersion) {
         let (took, after) = run(async {
             thread::sleep(Duration::from_millis(100));
             let begun = Instant::now();
-            let after = begin(&before, new(), version, 32 << 10).await.complete().await;
+            let after = begin(&before, new(), version, 16 << 10).await.complete().await;
             let took = begun.elapsed();
             is_over.store(true, Ordering::Relaxed);
             // Its last request is answered.
