@@ -44,6 +44,12 @@ pub struct SuccessorClient {
     has_sessions: bool,
 }
 
+/// The task that exchanges requests and replies. If it is dropped, with its runtime too, the connection has ended.
+struct RunningExchange {
+    client: Arc<SuccessorClient>,
+    ended: io::Result<()>,
+}
+
 /// Requests that are under way.
 #[derive(Debug, Default)]
 struct ClientState {
@@ -87,11 +93,7 @@ impl SuccessorClient {
         let state = Mutex::new(ClientState { keys, ..ClientState::default() });
         let (wake, bans) = (Notify::new(), Arc::clone(bans));
         let client = Arc::new(Self { state, wake, room, bans, has_sessions });
-        let running = Arc::clone(&client);
-        tokio::spawn(async move {
-            let ended = running.exchange(stream).await;
-            running.end(ended);
-        });
+        tokio::spawn(RunningExchange { client: Arc::clone(&client), ended: Ok(()) }.run(stream));
         client
     }
 
@@ -261,6 +263,18 @@ impl ClientState {
         self.count += 1;
         frame::push(&mut self.unsent, &RequestFrame { number: self.count, request });
         self.count
+    }
+}
+
+impl RunningExchange {
+    async fn run(mut self, stream: net::UnixStream) {
+        self.ended = self.client.exchange(stream).await;
+    }
+}
+
+impl Drop for RunningExchange {
+    fn drop(&mut self) {
+        self.client.end(mem::replace(&mut self.ended, Ok(())));
     }
 }
 

@@ -133,7 +133,7 @@ impl OwnedSettlement {
             | Self::TakeBack { key, .. }
             | Self::Keep { key, .. }
             | Self::Charge { key, .. }
-            | Self::Reset { key, .. } => Some(*key),
+            | Self::Reset(key) => Some(*key),
             Self::Remember { .. } => None,
         }
     }

@@ -181,15 +181,15 @@ struct UnderWay {
     charged: [Charged; 2],
 }
 
-fn settlement<'p>(of: &'p UnderWay, charge: &'p Charge<'p>, charged: &'p Charged, how: u8) -> Settlement<'p> {
+fn settlements<'p>(of: &'p UnderWay, charge: &'p Charge<'p>, charged: &'p Charged, how: u8) -> Vec<Settlement<'p>> {
     let (key, rule, items) = (charge.key, charge.rule, &charge.items);
     match (rule, how) {
-        (Rule::Concurrent(_), _) => Settlement::Release(key),
-        (_, 0) if of.key.is_multiple_of(2) => Settlement::TakeBack { key, rule, charged },
-        (_, 1) => Settlement::Reset(key),
+        (Rule::Concurrent(_), _) => vec![Settlement::Release(key)],
+        (_, 0) if of.key.is_multiple_of(2) => vec![Settlement::TakeBack { key, rule, charged }],
+        (_, 1) => vec![Settlement::TakeBack { key, rule, charged }, Settlement::Reset(key)],
         // A charge that waits for its outcome was made already.
-        (_, 2) if !of.key.is_multiple_of(2) => Settlement::Charge { key, rule, items },
-        _ => Settlement::Keep { key, rule, items, charged },
+        (_, 2) if !of.key.is_multiple_of(2) => vec![Settlement::Charge { key, rule, items }],
+        _ => vec![Settlement::Keep { key, rule, items, charged }],
     }
 }
 
@@ -230,8 +230,8 @@ async fn play(steps: Vec<Step>) {
                 let of = under_way.swap_remove(which % under_way.len());
                 let charge = charge(&rules[of.rule], of.key, of.item);
                 let [there, here] = &of.charged;
-                processes[of.by].settle(&[settlement(&of, &charge, there, how)]).await.expect("the successor replies");
-                alone.settle(&[settlement(&of, &charge, here, how)]).await.expect("it is here");
+                processes[of.by].settle(&settlements(&of, &charge, there, how)).await.expect("the successor replies");
+                alone.settle(&settlements(&of, &charge, here, how)).await.expect("it is here");
                 let key = charge.key;
                 drop(of.charged);
                 assert_eq!(processes[of.by].is_unsettled(key).await, alone.is_unsettled(key).await);
