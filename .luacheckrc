@@ -17,6 +17,7 @@ local constants = {
     "LONGEST_LOG", "KEY_DIGITS", "MAX_KEYS", "MOST_BANS", "SESSIONS_OF_PAGE", "SLACK_MS", "GIVEN_SLACK_MS",
     "TENTH", "FORGOTTEN_MS", "MOST_FORGOTTEN",
     "MICROS", "MODULUS", "WIDE_MODULUS", "RING_FORMAT", "RING_HEAD", "MOST_COUNTED", "LARGEST_EXACT",
+    "LEASE_RECORD", "LEASE_GRACE", "LEASED_PACE", "LEASED_PART", "MOST_LEASES",
 }
 
 -- What one file defines for others.
@@ -26,6 +27,7 @@ local shared = {
     "kept_until", "ring_as_log", "divided", "closest", "stored", "is_known_client", "count", "known",
     "look", "charge", "take_back", "windows_without", "record_size",
     "settle", "write", "leave", "failed",
+    "read_leases", "write_leases", "withhold", "reply", "charges", "asked", "size",
 }
 for _, kind in ipairs {"log", "long", "counter", "bucketed", "fixed", "token", "concurrent", "distinct"} do
     for _, what in ipairs {"look_", "charge_", "take_back_"} do

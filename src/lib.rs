@@ -112,6 +112,8 @@
 //! - A Redis call that was sent is never retried, so a request is charged at most once. A cached denial never outlives the
 //!   one in Redis.
 //! - Nothing below the gateway loads the live snapshot; it gets a reference to the one the request started with.
+//! - Units that a gateway has leased count in Redis as spent from the lease until it is given back or a window after its end. Its
+//!   holder stops by its own clock, counted from when it asked ([`store::leases`]).
 //! - A reservation is settled exactly once, also when the client goes away. What reached the application and was not
 //!   answered keeps its slot.
 //! - Bans are looked up in this process, without a call: other gateways have announced theirs before.

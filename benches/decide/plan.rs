@@ -91,6 +91,7 @@ fn policy(keys: Vec<Vec<KeyPart>>) -> Policy {
         descriptors: DescriptorFilter::default(),
         headers: Detail::Full,
         on_failure: portcullis::limit::OnFailure::Local,
+        leases: true,
     };
     let limits: Vec<_> = keys.into_iter().enumerate().map(limit).collect();
     let login = Route {

@@ -143,6 +143,7 @@ fn decide(store: &MemoryStore, rule: &Rule, keys: impl IntoIterator<Item = KeyHa
         items: Items::new(),
         unless_known: false,
         is_free: false,
+        leases: false,
     });
     let batch = Batch { charges: charges.collect(), ..Batch::default() };
     let verdicts = store.decide(&batch).now_or_never().expect("memory never waits");

@@ -89,7 +89,7 @@ async fn decide(store: &RedisStore, rule: &Rule, number: u32) {
     let key = KeyHash(u128::from(number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
     let charge =
         // Attempts are charged whether or not they pass, so each decision writes.
-        Charge { limit: 0, key, rule, count: Count::Attempts, force: Force::Binding, on_failure: OnFailure::Local, items: Items::new(), unless_known: false, is_free: false };
+        Charge { limit: 0, key, rule, count: Count::Attempts, force: Force::Binding, on_failure: OnFailure::Local, items: Items::new(), unless_known: false, is_free: false, leases: false };
     let batch = Batch { charges: std::iter::once(charge).collect(), ..Batch::default() };
     assert!(store.decide(&batch, false, |_| false).await.verdicts.iter().all(Option::is_some), "Redis answers");
 }

@@ -236,6 +236,7 @@ fn state() -> Arc<AdminState> {
         descriptors: DescriptorFilter::default(),
         headers: Detail::Full,
         on_failure: OnFailure::Local,
+        leases: true,
     };
     let rates = |text: &str| Rule::Rates {
         algorithm: Algorithm::SlidingWindowLog,

@@ -105,6 +105,10 @@ impl Observer for StoreMetricsObserver {
     fn overloaded(&self) {
         self.0.overloaded();
     }
+
+    fn leased(&self) {
+        self.0.leased();
+    }
 }
 
 /// `counts are kept in redis at 127.0.0.1:6379 (single), prefix portcullis`, without any password.

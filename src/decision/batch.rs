@@ -47,6 +47,8 @@ pub struct Charge<'p> {
     pub unless_known: bool,
     /// It is decided like any other and never charged: the call costs nothing.
     pub is_free: bool,
+    /// The gateway may lease units of it from a store that it shares.
+    pub leases: bool,
 }
 
 /// Different values, hashed with the secret of the store.
@@ -107,6 +109,8 @@ pub enum Ledger {
     Shared,
     /// In this process alone.
     Local,
+    /// In a lease of this gateway: it stays spent.
+    Leased,
 }
 
 /// What a store has to do when the outcome of a request is known.
@@ -152,6 +156,12 @@ impl Charge<'_> {
     pub fn is_charged_with(&self, has_room: bool) -> bool {
         let needs_room = self.force == Force::Delay && (self.is_slot() || self.waits_for_outcome());
         !self.is_free && (has_room || !needs_room)
+    }
+
+    /// Whether a leased unit may be spent on it: only what its key says matters then, and nothing is given back later.
+    pub fn may_be_leased(&self) -> bool {
+        let is_plain = self.force == Force::Binding && self.count == Count::Requests;
+        self.leases && is_plain && !self.unless_known && !self.is_free && self.rule.may_be_leased()
     }
 
     /// Whether it is charged with a concurrency slot.

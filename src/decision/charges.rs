@@ -142,6 +142,7 @@ impl<'p> PlannedCharges<'p> {
                 items: if items.is_empty() { Items::new() } else { items.clone() },
                 unless_known: limit.unless_known,
                 is_free: false,
+                leases: limit.may_be_held(),
             });
         }
         Ok(())

@@ -158,6 +158,7 @@ impl LimitQuery {
             items: self.items.clone(),
             unless_known: false,
             is_free: false,
+            leases: false,
         };
         Batch { charges: self.keys.iter().map(charge).collect(), ..Batch::default() }
     }

@@ -32,14 +32,18 @@ struct OwnedCharge {
     items: Items,
     unless_known: bool,
     is_free: bool,
+    /// Another process leases nothing.
+    #[serde(skip)]
+    leases: bool,
 }
 
 impl OwnedBatch {
     pub fn of(batch: &Batch<'_>) -> Self {
         let owned = |charge: &Charge<'_>| {
-            let Charge { limit, key, rule, count, force, on_failure, ref items, unless_known, is_free } = *charge;
+            let Charge { limit, key, rule, count, force, on_failure, ref items, unless_known, is_free, leases } =
+                *charge;
             let (rule, items) = (rule.clone(), items.clone());
-            OwnedCharge { limit, key, rule, count, force, on_failure, items, unless_known, is_free }
+            OwnedCharge { limit, key, rule, count, force, on_failure, items, unless_known, is_free, leases }
         };
         Self { charges: batch.charges.iter().map(owned).collect(), known: batch.known.clone() }
     }
@@ -47,10 +51,31 @@ impl OwnedBatch {
     pub fn batch(&self) -> Batch<'_> {
         let mut batch = Batch { known: self.known.clone(), ..Batch::default() };
         for charge in &self.charges {
-            let OwnedCharge { limit, key, ref rule, count, force, on_failure, ref items, unless_known, is_free } =
-                *charge;
+            let OwnedCharge {
+                limit,
+                key,
+                ref rule,
+                count,
+                force,
+                on_failure,
+                ref items,
+                unless_known,
+                is_free,
+                leases,
+            } = *charge;
             let items = items.clone();
-            batch.charges.push(Charge { limit, key, rule, count, force, on_failure, items, unless_known, is_free });
+            batch.charges.push(Charge {
+                limit,
+                key,
+                rule,
+                count,
+                force,
+                on_failure,
+                items,
+                unless_known,
+                is_free,
+                leases,
+            });
         }
         batch
     }

@@ -336,6 +336,7 @@ mod tests {
             items: Items::new(),
             unless_known: false,
             is_free: false,
+            leases: false,
         };
         let verdicts =
             store.decide(&Batch { charges: smallvec![charge], ..Batch::default() }).await.expect("memory answers");

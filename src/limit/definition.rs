@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::Action;
 use super::Count;
 use super::DescriptorFilter;
 use super::Rates;
@@ -42,9 +43,16 @@ pub struct Limit {
     pub unless_known: bool,
     pub headers: Detail,
     pub on_failure: OnFailure,
+    /// Whether gateways may lease units of it from a store that they share.
+    pub leases: bool,
 }
 
 impl Limit {
+    /// Whether a gateway may hold units that another one would let pass: not where a request beyond the limit bans its key.
+    pub fn may_be_held(&self) -> bool {
+        self.leases && !matches!(self.then.action, Action::Ban(_))
+    }
+
     /// The rates whose state responses may show; `None`: it is hidden, or the limit has no rates of requests.
     pub fn shown_rates(&self) -> Option<&Rates> {
         match &self.rule {

@@ -1,6 +1,7 @@
 //! The part of a limit that a store needs, and the check that it can work.
 
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -75,6 +76,17 @@ impl Rule {
         }
     }
 
+    /// Whether a gateway may lease units of a key, to spend them without asking the store for each. So long as a lease lasts its
+    /// units count, spent or not: that is too long beside a short window, and too much of a small count.
+    pub fn may_be_leased(&self) -> bool {
+        let Self::Rates { algorithm: Algorithm::SlidingWindowLog, rates, .. } = self else { return false };
+        let is_wide = |rate: &Rate| {
+            let least = rate.per.as_secs().saturating_mul(LEAST_LEASED_PACE).max(LEAST_LEASED);
+            rate.per >= SHORTEST_LEASED && u64::from(rate.count.get()) >= least
+        };
+        rates.iter().all(is_wide)
+    }
+
     /// Whether a request can ever pass, and whether the memory of one key is bounded well.
     ///
     /// The memory of one key is at most 8 bytes for each request of the largest count under `sliding-window-log`, 16
@@ -119,6 +131,15 @@ pub const MAX_DISTINCT: u32 = 10_000;
 /// The finest useful division of a window: a week in minutes.
 pub const MAX_BUCKETS: u32 = 10_080;
 
+/// The shortest window of a limit that is leased.
+const SHORTEST_LEASED: Duration = Duration::from_secs(30);
+
+/// How many units a second a limit lets pass at least if it is leased.
+const LEAST_LEASED_PACE: u64 = 4;
+
+/// The same for all of its window. Logs of fewer entries are written whole.
+const LEAST_LEASED: u64 = 129;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,5 +177,20 @@ mod tests {
         let buckets = |buckets| Algorithm::BucketedWindow { buckets: NonZeroU32::new(buckets) };
         check(buckets(10_080), "5/week", 1, Ok(()));
         check(buckets(10_081), "5/week", 1, Err("10081 buckets are too many, at most 10080"));
+    }
+
+    #[test]
+    fn only_logs_with_much_room_in_long_windows_are_leased() {
+        let may = |algorithm, rates: &str| {
+            let rates = rates.parse().expect(rates);
+            Rule::Rates { algorithm, rates, cost: NonZeroU32::MIN }.may_be_leased()
+        };
+        let log = Algorithm::SlidingWindowLog;
+        assert!(may(log, "6000/minute") && may(log, "240/minute; 14400/hour") && may(log, "129 per 30 seconds"));
+        for rates in ["239/minute", "100/second", "1000/second; 6000/minute", "6000/minute; 14399/hour"] {
+            assert!(!may(log, rates), "{rates}");
+        }
+        assert!(!may(log, "1000 per 29 seconds") && !may(Algorithm::FixedWindow, "6000/minute"));
+        assert!(!Rule::Concurrent(NonZeroU32::MAX).may_be_leased());
     }
 }

@@ -99,6 +99,9 @@ impl AnyStore {
     /// back by then end with their leases.
     pub async fn finish(&self) {
         let tasks = self.tasks();
+        if let Self::Shared(store) = self {
+            store.return_leases();
+        }
         tasks.close();
         drop(timeout(FINISH_TIMEOUT, tasks.wait()).await);
     }

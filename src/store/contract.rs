@@ -51,4 +51,7 @@ pub trait Observer: Send + Sync + std::fmt::Debug {
 
     /// A request was refused because this gateway is too busy to ask.
     fn overloaded(&self);
+
+    /// A decision was paid by leases, without a call.
+    fn leased(&self) {}
 }

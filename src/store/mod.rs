@@ -6,6 +6,7 @@
 //! - [`redis`]: counts in Redis; [`failover`]: Redis, and this process during an outage.
 //! - [`denied_until`], [`resets`]: what this process knows of denials and resets in Redis.
 //! - [`bans`]: who is banned; [`sessions`]: who is signed in.
+//! - [`leases`]: units of limits in Redis that this process spends by itself.
 //! - [`shared_records`]: what the gateways on one Redis know of each other.
 //! - [`unsettled`]: reservations that wait for their outcome.
 //! - [`key_ring`], [`process_hasher`], `random`: signing keys, hashes and randomness; `slab`: a dense table.
@@ -17,6 +18,7 @@ pub mod denied_until;
 pub mod failover;
 pub mod handover;
 pub mod key_ring;
+pub mod leases;
 pub mod memory;
 pub mod process_hasher;
 pub mod redis;

@@ -155,6 +155,7 @@ mod tests {
             items: Items::new(),
             unless_known: false,
             is_free: false,
+            leases: false,
         });
         local.decide_now(&Batch { charges: charges.collect(), ..Batch::default() });
         assert_eq!(local.len(), 3);

@@ -169,6 +169,7 @@ pub(crate) fn limit(name: &str, key: &str, rate: &str) -> Limit {
         descriptors: DescriptorFilter::default(),
         headers: portcullis::limit::Detail::Full,
         on_failure: portcullis::limit::OnFailure::Local,
+        leases: true,
     }
 }
 

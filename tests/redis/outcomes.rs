@@ -91,6 +91,7 @@ fn failures(limit: u16, rule: &Rule) -> Charge<'_> {
         items: Items::new(),
         unless_known: false,
         is_free: false,
+        leases: false,
     }
 }
 

@@ -9,6 +9,7 @@ mod across_slots;
 mod away;
 mod failover;
 mod history;
+mod leases;
 mod memory;
 mod model;
 mod node;

@@ -97,6 +97,7 @@ async fn a_refusing_key_outlives_a_million_new_ones() {
             items: Items::new(),
             unless_known: false,
             is_free: false,
+            leases: false,
         };
         let batch = Batch { charges: std::iter::once(charge).collect(), ..Batch::default() };
         assert!(fixture.store.decide(&batch).await.expect("memory answers")[0].passes());

@@ -200,6 +200,7 @@ async fn ask<F: Fixture>(fixture: &F, limits: &[Drawn], charges: &[(usize, u8)],
             items: Items::new(),
             unless_known: false,
             is_free: false,
+            leases: false,
         });
     }
     fixture.store().decide(&batch).await.expect("the store answers")

@@ -120,6 +120,7 @@ pub(crate) fn batch<'l>(asked: &[Asked<'l>]) -> Batch<'l> {
         items: Items::new(),
         unless_known: false,
         is_free: false,
+        leases: true,
     };
     Batch { charges: (0..).zip(asked).map(charge).collect(), ..Batch::default() }
 }

@@ -192,6 +192,7 @@ fn batch<'l, F: Fixture>(
             items: if matches!(limit.rule, Rule::Distinct(_)) { items(values) } else { Items::new() },
             unless_known: limit.unless_known,
             is_free: limit.is_free,
+            leases: true,
         });
     }
     batch.known = known.iter().map(|(subject, client)| known_client(fixture, subject, client)).collect();

@@ -30,6 +30,8 @@ pub(super) struct Compiler {
     pub(super) prefix: Prefix,
     /// What to do while Redis is down, for limits that do not set their own.
     pub(super) on_failure: OnFailure,
+    /// Whether gateways may lease units, of limits that do not say.
+    pub(super) leases: bool,
     pub(super) has_redis: bool,
     pub(super) proofs: Proofs,
 }

@@ -38,6 +38,7 @@ pub fn compile(
         outputs: Vec::new(),
         prefix: Prefix::default(),
         on_failure: store::default_on_failure(document),
+        leases: store::default_leases(document),
         has_redis: store::has_redis(document),
         proofs: Proofs { sessions: sessions::are_learned(document), jwt: !document.jwt.is_absent() },
     };

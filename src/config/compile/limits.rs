@@ -208,6 +208,7 @@ impl Compiler {
                 Some(raw::limit::Detail::Full) | None => Detail::Full,
             },
             on_failure: self.on_failure(&raw.on_failure),
+            leases: self.leases(&raw.leases),
             key,
         })
     }
@@ -271,6 +272,7 @@ fn difference(one: &Limit, other: &Limit) -> &'static str {
             _ if one.shadow != other.shadow => "shadow",
             _ if one.headers != other.headers => "headers",
             _ if one.on_failure != other.on_failure => "on_failure",
+            _ if one.leases != other.leases => "leases",
             _ => "then",
         },
     }

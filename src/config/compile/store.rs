@@ -1,4 +1,4 @@
-//! The `store` section, and `on_failure` of limits.
+//! The `store` section, and `on_failure` and `leases` of limits.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -33,6 +33,7 @@ impl Compiler {
             let without = [
                 (store.on_failure.key(), "on_failure", "sets what to do while Redis does not answer"),
                 (store.nodes.key(), "nodes", "sets how many gateways share a Redis"),
+                (store.leases.key(), "leases", "sets whether gateways that share a Redis hold units of limits"),
             ];
             for (at, key, says) in without.into_iter().filter_map(|(at, key, says)| Some((at?, key, says))) {
                 let message = format!("`{key}` {says}, and there is no `redis` beside it");
@@ -50,6 +51,16 @@ impl Compiler {
             self.mistakes.report(at, message, WITHOUT_REDIS);
         }
         meaning(value.value)
+    }
+
+    /// Whether gateways may lease units of a limit.
+    pub(super) fn leases(&mut self, field: &Field<Spanned<raw::store::Leases>>) -> bool {
+        let Some(value) = field.get() else { return self.leases };
+        if let Some(at) = field.key().filter(|_| !self.has_redis) {
+            let message = "`leases` sets whether gateways hold units of the limit, and there is no `store.redis`";
+            self.mistakes.report(at, message, WITHOUT_REDIS);
+        }
+        value.value == raw::store::Leases::Auto
     }
 
     fn max_keys(&mut self, document: &Document) -> usize {
@@ -171,6 +182,12 @@ impl Compiler {
 pub(super) fn default_on_failure(document: &Document) -> OnFailure {
     let on_failure = document.store.get().and_then(|store| store.on_failure.get());
     on_failure.map_or(OnFailure::Local, |on_failure| meaning(on_failure.value))
+}
+
+/// Whether gateways may lease units of limits that do not say.
+pub(super) fn default_leases(document: &Document) -> bool {
+    let leases = document.store.get().and_then(|store| store.leases.get());
+    leases.is_none_or(|leases| leases.value == raw::store::Leases::Auto)
 }
 
 /// Whether a Redis is configured, even with mistakes.

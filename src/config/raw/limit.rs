@@ -11,6 +11,7 @@ use super::forms::OneOrList;
 use super::invalid_value::InvalidValue;
 use super::scalar::ScalarValue;
 use super::section::section;
+use super::store::Leases;
 use super::store::OnFailure;
 use super::then::Then;
 use super::value::RawValue;
@@ -74,6 +75,9 @@ section! {
         unless: OneOrList<Text>,
         /// What to do while Redis does not answer: `local`, `allow` or `deny`. Default: `store.on_failure`.
         on_failure: Spanned<OnFailure>,
+        /// Whether a gateway may hold units of this limit for a second, so that it asks Redis less often: `auto` or `off`.
+        /// Default: `store.leases`.
+        leases: Spanned<Leases>,
         /// Which headers this limit shows to clients: `full` (`RateLimit` and `Retry-After`), `retry_after` or
         /// `none`. Default: `full`; `retry_after` where counts would reveal other people's traffic, because the key
         /// or `distinct` reads the body, or because the limit depends on outcomes or known clients.

@@ -20,6 +20,9 @@ section! {
         /// How many gateways share the Redis. While it is down, `local` lets each gateway grant its share of every
         /// limit. Default: 1.
         nodes: Spanned<u64>,
+        /// Whether a gateway may hold units of a limit for a second, so that it asks Redis less often: `auto` (default)
+        /// where that spares calls, or `off`. The rate is kept either way.
+        leases: Spanned<Leases>,
     }
 }
 
@@ -58,6 +61,14 @@ words! {
         "local" => Local,
         "allow" => Allow,
         "deny" => Deny,
+    }
+}
+
+words! {
+    /// Whether gateways hold units of limits.
+    Leases {
+        "auto" => Auto,
+        "off" => Off,
     }
 }
 

@@ -61,6 +61,7 @@ impl MetLimits<'_> {
                     items: key.items.clone(),
                     unless_known: false,
                     is_free: key.hits == 0,
+                    leases: limit.may_be_held(),
                 });
             }
         }

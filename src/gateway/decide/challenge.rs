@@ -123,6 +123,7 @@ fn once(key: KeyHash, rule: &Rule, on_failure: OnFailure) -> Charge<'_> {
         items: Items::new(),
         unless_known: false,
         is_free: false,
+        leases: false,
     }
 }
 

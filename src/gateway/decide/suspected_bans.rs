@@ -80,6 +80,7 @@ pub async fn is_full(limit: &Limit, key: KeyHash, store: &AnyStore) -> bool {
         items: Items::new(),
         unless_known: false,
         is_free: false,
+        leases: false,
     };
     let verdicts = store.look(&Batch { charges: smallvec![charge], ..Batch::default() }).await;
     verdicts.is_ok_and(|verdicts| {

@@ -37,6 +37,10 @@ pub const OVERLOAD: MetricName = MetricName {
     name: "portcullis_overload",
     help: "Requests refused with 503 because this gateway was too busy to ask the store",
 };
+pub const STORE_LEASED: MetricName = MetricName {
+    name: "portcullis_store_leased",
+    help: "Decisions without a call to Redis, paid with units that this gateway holds",
+};
 pub const STORE_ROUND_TRIP: MetricName = MetricName {
     name: "portcullis_store_round_trip_seconds",
     help: "Time that Redis takes for a decision, the network included",

@@ -62,6 +62,7 @@ pub struct Metrics {
     store_errors: Family<StoreLabels, Counter>,
     store_down: Family<StoreLabels, Counter>,
     overload: Counter,
+    store_leased: Family<StoreLabels, Counter>,
     store_round_trip: Family<StoreLabels, Histogram>,
     store_keys: Family<StoreLabels, Gauge>,
     connections: Gauge,
@@ -104,6 +105,7 @@ impl Metrics {
             store_errors: register(&mut registry, names::STORE_ERRORS),
             store_down: register(&mut registry, names::STORE_DOWN),
             overload: register(&mut registry, names::OVERLOAD),
+            store_leased: register(&mut registry, names::STORE_LEASED),
             store_round_trip: register(&mut registry, names::STORE_ROUND_TRIP),
             store_keys: register(&mut registry, names::STORE_KEYS),
             connections: register(&mut registry, names::CONNECTIONS),
@@ -215,6 +217,7 @@ impl Metrics {
             errors: self.store_errors.get_or_create_owned(&labels),
             down: self.store_down.get_or_create_owned(&labels),
             overload: self.overload.clone(),
+            leased: self.store_leased.get_or_create_owned(&labels),
             round_trip: self.store_round_trip.get_or_create_owned(&labels),
         }
     }

@@ -11,6 +11,7 @@ pub struct StoreMetrics {
     pub(super) errors: Counter,
     pub(super) down: Counter,
     pub(super) overload: Counter,
+    pub(super) leased: Counter,
     pub(super) round_trip: Histogram,
 }
 
@@ -18,6 +19,11 @@ impl StoreMetrics {
     /// The store answered a decision within this span.
     pub fn answered(&self, span: Duration) {
         self.round_trip.observe(span);
+    }
+
+    /// A decision needed no call: what this gateway has leased paid for it.
+    pub fn leased(&self) {
+        self.leased.inc();
     }
 
     /// The store did not answer a decision.

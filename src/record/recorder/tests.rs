@@ -113,6 +113,7 @@ fn recorder(sinks: &Sinks) -> Recorder {
         descriptors: DescriptorFilter::default(),
         headers: Detail::Full,
         on_failure: crate::limit::OnFailure::Local,
+        leases: true,
     };
     let route = Route {
         name: "login".into(),

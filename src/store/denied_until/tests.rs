@@ -31,6 +31,7 @@ fn charge(key: u128, rule: &Rule) -> Charge<'_> {
         items: Items::new(),
         unless_known: false,
         is_free: false,
+        leases: false,
     }
 }
 

@@ -36,6 +36,8 @@ impl Failover {
                     self.local.take_back(resets::local_key(key), &share(rule, self.nodes), charged);
                     return None;
                 }
+                // What was spent of a lease stays spent.
+                Ledger::Leased => return None,
                 Ledger::Shared => {
                     let charged = Charged { moment: self.skew.here(charged.moment), ..charged.clone() };
                     self.local.take_back(resets::local_key(key), rule, &charged);

@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -26,6 +27,7 @@ use crate::store::StoreError;
 use crate::store::denied_until::Denial;
 use crate::store::denied_until::Denials;
 use crate::store::denied_until::DeniedUntil;
+use crate::store::leases::SpentLeases;
 use crate::store::memory::MemoryStore;
 use crate::store::redis;
 use crate::store::redis::RedisDecision;
@@ -56,8 +58,10 @@ impl Failover {
         };
         let local = MemoryStore::new(&settings.memory, clock.clone());
         local.sessions().share();
+        let redis = RedisStore::new(redis, time, observer);
+        redis.shared().leases.set_nodes(settings.nodes);
         Self {
-            redis: RedisStore::new(redis, time, observer),
+            redis,
             local: Arc::new(local),
             denied: Arc::new(DeniedUntil::new(MOST_DENIED)),
             local_slots: LocalSlots::default(),
@@ -135,6 +139,11 @@ impl Failover {
         self.local.is_empty()
     }
 
+    /// Gives back all leases of this process, in a task, because it ends.
+    pub(in crate::store) fn return_leases(&self) {
+        self.redis.return_leases();
+    }
+
     /// Tasks of this core that no request waits for.
     pub fn tasks(&self) -> &TaskTracker {
         self.redis.tasks()
@@ -187,13 +196,9 @@ impl Failover {
         let retry_after = Some(self.local.unsettled().shortened(charge, retry_after));
         Verdict { retry_after, standings, charged: None, is_exempt: false }
     }
-}
 
-impl Store for Failover {
-    async fn decide(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
-        if batch.charges.is_empty() {
-            return Ok(Vec::new());
-        }
+    /// Decides a batch of which leases have paid nothing.
+    async fn decide_unpaid(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
         let sent = self.clock.now();
         let (watches, remembered) = {
             let local_batch = to_local_keys(batch);
@@ -222,6 +227,34 @@ impl Store for Failover {
             self.remember_known_client(&local_batch);
         }
         verdicts
+    }
+
+    /// Decides a batch of which leases have paid something. Only the rest of it is asked about, if there is any.
+    async fn decide_rest(&self, batch: &Batch<'_>, spent: SpentLeases<'_, '_, '_>) -> Result<Vec<Verdict>, StoreError> {
+        let rest = spent.rest();
+        let others = if rest.charges.is_empty() {
+            self.shared().observer().leased();
+            Vec::new()
+        } else {
+            self.decide_unpaid(&rest).await?
+        };
+        let now = self.clock.now();
+        let paid: SmallVec<[bool; 4]> = (0..batch.charges.len()).map(|place| spent.is_paid(place)).collect();
+        let (verdicts, is_spent) = spent.conclude(others, now);
+        if is_spent {
+            self.local.mirror(&to_local_keys(batch), |place| paid[place].then_some(now));
+        }
+        Ok(verdicts)
+    }
+}
+
+impl Store for Failover {
+    async fn decide(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
+        if batch.charges.is_empty() {
+            return Ok(Vec::new());
+        }
+        let spent = SpentLeases::spend(&self.shared().leases, batch);
+        if spent.is_any() { self.decide_rest(batch, spent).await } else { self.decide_unpaid(batch).await }
     }
 
     async fn look(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {

@@ -87,6 +87,7 @@ fn charge(rule: &Rule, key: u128, item: u64) -> Charge<'_> {
         items: if matches!(rule, Rule::Distinct(_)) { smallvec![item] } else { Items::new() },
         unless_known: false,
         is_free: false,
+        leases: false,
     }
 }
 

@@ -72,6 +72,7 @@ fn a_store_of_no_keys_refuses_and_remembers_nothing() {
         items: Items::new(),
         unless_known: false,
         is_free: false,
+        leases: false,
     };
     let verdicts = store.decide_now(&Batch { charges: std::iter::once(charge).collect(), ..Batch::default() });
     assert_eq!(verdicts[0].retry_after, Some(Duration::from_secs(1)));

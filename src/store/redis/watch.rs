@@ -10,6 +10,7 @@ use crate::store::redis::settings::Mode;
 use crate::store::redis::state::bans;
 use crate::store::redis::state::keyring;
 use crate::store::redis::state::resets;
+use crate::store::redis::state::returned_leases;
 use crate::store::redis::state::sessions;
 use crate::store::redis::topology::cluster;
 use crate::store::redis::topology::node::RedisNode;
@@ -31,6 +32,7 @@ async fn forever(shared: Arc<SharedRedis>, resets: Resets) {
     tasks.spawn(sessions::tell_uses(Arc::clone(&shared), Arc::clone(sessions), clock.clone()));
     tasks.spawn(resets::listen(Arc::clone(&shared), resets.clone()));
     tasks.spawn(keyring::follow(Arc::clone(&shared), Arc::clone(resets.bans())));
+    tasks.spawn(returned_leases::follow(Arc::clone(&shared)));
     match shared.settings.mode {
         Mode::Single => {}
         Mode::Cluster => drop(tasks.spawn(cluster::follow(Arc::clone(&shared)))),

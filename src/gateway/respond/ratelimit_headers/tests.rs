@@ -33,6 +33,7 @@ fn limit(name: &str, rates: &str) -> Limit {
         descriptors: DescriptorFilter::default(),
         headers: Detail::Full,
         on_failure: crate::limit::OnFailure::Local,
+        leases: true,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use redis::Value;
+use smallvec::SmallVec;
 
 use super::constants::AnswerCode;
 use super::encode;
@@ -16,14 +17,23 @@ use crate::limit::Rule;
 use crate::limit::Standing;
 use crate::limit::Standings;
 
-/// Reads the verdicts of a decision, in the order of its charges; `None`: this is not an answer of our script.
-pub(in crate::store::redis) fn read(value: &Value, charges: &[&Charge<'_>]) -> Option<Vec<Verdict>> {
+/// What a decision answers.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::store::redis) struct Answer {
+    /// In the order of the charges.
+    pub(in crate::store::redis) verdicts: Vec<Verdict>,
+    /// How many units were leased of each key that may have leases, in the order of the charges. Empty if the call only looked.
+    pub(in crate::store::redis) leased: SmallVec<[u32; 4]>,
+}
+
+/// Reads the answer of a decision; `None`: this is not an answer of our script.
+pub(in crate::store::redis) fn read(value: &Value, charges: &[&Charge<'_>]) -> Option<Answer> {
     let Value::Array(numbers) = value else { return None };
     let mut numbers = numbers.iter().map(|number| match number {
         Value::Int(number) => Some(*number),
         _ => None,
     });
-    let mut next = || numbers.next().flatten();
+    let mut next = || numbers.by_ref().next().flatten();
     let moment = Timestamp::from_micros(u64::try_from(next()?).ok()?);
     let mut verdicts = Vec::with_capacity(charges.len());
     for charge in charges {
@@ -45,7 +55,9 @@ pub(in crate::store::redis) fn read(value: &Value, charges: &[&Charge<'_>]) -> O
         let taken = since.map(|moment| Charged { moment, ledger: Ledger::Shared, fresh, reservation: None });
         verdicts.push(Verdict { retry_after: span(waits), standings, charged: taken, is_exempt: false });
     }
-    numbers.next().is_none().then_some(verdicts)
+    let leased: SmallVec<[u32; 4]> = numbers.map(|number| u32::try_from(number?).ok()).collect::<Option<_>>()?;
+    let may_be_leased = charges.iter().filter(|charge| charge.rule.may_be_leased()).count();
+    (leased.is_empty() || leased.len() == may_be_leased).then_some(Answer { verdicts, leased })
 }
 
 /// Reads the answer to settlements: whether the message to all gateways could be sent, the moment, and the places of
@@ -101,9 +113,10 @@ mod tests {
             items: Items::new(),
             unless_known: false,
             is_free: false,
+            leases: false,
         };
         let value = Value::Array(numbers.iter().copied().map(Value::Int).collect());
-        read(&value, &[&charge(&slots), &charge(&pace)])
+        Some(read(&value, &[&charge(&slots), &charge(&pace)])?.verdicts)
     }
 
     #[test]

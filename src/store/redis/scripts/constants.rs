@@ -210,7 +210,7 @@ pub(super) static CONSTANTS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| 
 });
 
 /// Constants that only scripts use.
-const OWN: [(&str, &str); 10] = [
+const OWN: [(&str, &str); 15] = [
     // In a second.
     ("MICROS", "1000000"),
     // A tenth of a second, in which the time of a session is kept.
@@ -227,6 +227,15 @@ const OWN: [(&str, &str); 10] = [
     ("MOST_COUNTED", "4294967295"),
     // 2^53: numbers are exact up to here.
     ("LARGEST_EXACT", "9007199254740992"),
+    // The bytes of a lease.
+    ("LEASE_RECORD", "19"),
+    // How long after its end, in us, a lease may still be given back.
+    ("LEASE_GRACE", "1000000"),
+    // A key has leases if it lets pass so many units a second for each gateway.
+    ("LEASED_PACE", "4"),
+    // A lease has at most this part of a gateway's share of what is left.
+    ("LEASED_PART", "4"),
+    ("MOST_LEASES", "64"),
 ];
 
 /// `TAG_WIDE_LOG` of `StateTag::WideLog`.

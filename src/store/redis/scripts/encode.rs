@@ -20,6 +20,9 @@ use crate::limit::Count;
 use crate::limit::Rate;
 use crate::limit::Rates;
 use crate::limit::Rule;
+use crate::store::leases::EndedLease;
+use crate::store::leases::LEASE_SPAN;
+use crate::store::leases::LeaseRequest;
 use crate::store::redis::settings::Time;
 
 /// One argument.
@@ -47,6 +50,30 @@ pub(super) fn charge(charge: &Charge<'_>, depends_on_known: bool, holder: u32, t
     bytes.extend([CounterKind::of(charge.rule) as u8, mode]);
     bytes.extend(charge.limit.to_be_bytes());
     put_terms(&mut bytes, charge.rule, &charge.items, holder, time);
+    bytes
+}
+
+/// Writes what a gateway asks about the lease of the key at this place, from 1, while it knows of so many gateways.
+pub(super) fn lease(place: usize, nodes: NonZeroU32, request: Option<&LeaseRequest>) -> Bytes {
+    let request = request.copied().unwrap_or_default();
+    let ended = request.ended.unwrap_or_default();
+    let mut bytes = Bytes::new();
+    bytes.push(0);
+    bytes.extend(u16::try_from(place).unwrap_or(u16::MAX).to_be_bytes());
+    put(&mut bytes, nodes.get());
+    put(&mut bytes, request.wanted);
+    put(&mut bytes, u32::try_from(LEASE_SPAN.as_micros()).unwrap_or(u32::MAX));
+    bytes.extend(request.id.to_be_bytes());
+    bytes.extend(ended.id.to_be_bytes());
+    put(&mut bytes, ended.spent);
+    bytes
+}
+
+/// Writes which lease ends, and how much of it was spent.
+pub(super) fn ended_lease(ended: &EndedLease) -> Bytes {
+    let mut bytes = Bytes::new();
+    bytes.extend(ended.id.to_be_bytes());
+    put(&mut bytes, ended.spent);
     bytes
 }
 
@@ -86,6 +113,13 @@ pub(super) fn remember(client: u64, most: NonZeroU32, keep: Duration) -> Bytes {
     // Bounded, so that the moment is exact in Lua.
     let keep = u64::try_from(keep.as_micros()).unwrap_or(u64::MAX).min(LONGEST_KEPT);
     bytes.extend_from_slice(&keep.to_be_bytes()[1..]);
+    bytes
+}
+
+/// Writes the charge of one request outside of a decision.
+pub(super) fn charge_alone(rule: &Rule, time: &Time) -> Bytes {
+    let mut bytes = Bytes::new();
+    put_charge(&mut bytes, rule, &[], time);
     bytes
 }
 

@@ -3,11 +3,14 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use smallvec::SmallVec;
+
 use super::constants::KEY_DIGITS;
 use super::constants::LEASE;
 use super::constants::Purpose;
 use super::encode;
 use super::text;
+use super::text::Deciding;
 use super::text::Script;
 use crate::decision::Charge;
 use crate::decision::batch::Charged;
@@ -15,6 +18,8 @@ use crate::decision::batch::KnownClientKey;
 use crate::key::KeyHash;
 use crate::limit::Rule;
 use crate::signing::key_ring::ROTATION_PERIOD;
+use crate::store::leases::EndedLease;
+use crate::store::leases::LeaseRequest;
 use crate::store::redis::settings::Time;
 
 /// One call of a script on one server: all its keys are in one hash slot.
@@ -36,6 +41,17 @@ pub struct DecisionCall<'g, 'p> {
     /// The client is known if each of these is known. Their keys are in the same hash slot. Empty if no charge depends
     /// on it.
     pub known: &'g [KnownClientKey],
+    /// `None`: no key has leases, because keys of one call may be in different hash slots.
+    pub leases: Option<LeaseQuestions<'g>>,
+}
+
+/// What a call asks about leases.
+#[derive(Clone, Copy, Debug)]
+pub struct LeaseQuestions<'g> {
+    /// How many gateways share the store, as far as this one knows.
+    pub nodes: NonZeroU32,
+    /// For each charge. Empty: the call only counts what is leased.
+    pub requests: &'g [Option<LeaseRequest>],
 }
 
 /// A settlement of one key.
@@ -74,17 +90,37 @@ pub fn name(prefix: &str, key: KeyHash) -> String {
     format!("{prefix}:{:0KEY_DIGITS$x}", key.0)
 }
 
+/// The name of what is leased of a key: `{prefix}:leases:{32 hex digits}`. It is not in the hash slot of the key.
+pub(super) fn leases_name(prefix: &str, key: KeyHash) -> String {
+    name(&format!("{prefix}:leases"), key)
+}
+
 impl DecisionCall<'_, '_> {
     /// The call that decides the charges, or looks at them. [`answer::read`](super::answer::read) reads its answer.
     pub fn invocation(&self, purpose: Purpose) -> Invocation {
         let depends_on_known = !self.known.is_empty();
-        let script = text::deciding(text::kinds(self.charges.iter().map(|charge| charge.rule)), depends_on_known);
-        let keys = self.charges.iter().map(|charge| charge.key);
-        let subjects = self.known.iter().map(|known| known.subject);
-        let mut command = command_of(script, self.prefix, self.charges.len() + self.known.len(), keys.chain(subjects));
+        let may_be_leased = |charge: &Charge<'_>| self.leases.is_some() && charge.rule.may_be_leased();
+        let leased: SmallVec<[usize; 4]> =
+            (0..self.charges.len()).filter(|place| may_be_leased(self.charges[*place])).collect();
+        let script = text::deciding(Deciding {
+            kinds: text::kinds(self.charges.iter().map(|charge| charge.rule)),
+            depends_on_known,
+            has_leases: !leased.is_empty(),
+        });
+        let mut command = redis::cmd("EVALSHA");
+        command.arg(&script.sha).arg(self.charges.len() + leased.len() + self.known.len());
+        self.charges.iter().for_each(|charge| _ = command.arg(name(self.prefix, charge.key)));
+        leased.iter().for_each(|place| _ = command.arg(leases_name(self.prefix, self.charges[*place].key)));
+        self.known.iter().for_each(|known| _ = command.arg(name(self.prefix, known.subject)));
         command.arg(purpose.letter());
         for charge in self.charges {
             command.arg(encode::charge(charge, depends_on_known, self.holder, self.time).as_slice());
+        }
+        if let Some(LeaseQuestions { nodes, requests }) = self.leases {
+            for place in leased {
+                let request = requests.get(place).and_then(Option::as_ref);
+                command.arg(encode::lease(place + 1, nodes, request).as_slice());
+            }
         }
         self.known.iter().for_each(|known| _ = command.arg(&known.client.to_be_bytes()));
         with_time(&mut command, self.time);
@@ -101,6 +137,24 @@ impl SlotLeases<'_> {
         command.arg(self.holder).arg(LEASE.as_micros().to_string());
         Invocation { script, command }
     }
+}
+
+/// The call that ends a lease of a key and gives back what is left of it. The script publishes on `channel` that the key has
+/// room again.
+pub fn return_lease(
+    prefix: &str,
+    channel: &str,
+    time: &Time,
+    key: KeyHash,
+    rule: &Rule,
+    ended: &EndedLease,
+) -> Invocation {
+    let script = text::returning_lease(text::kinds([rule].into_iter()));
+    let mut command = redis::cmd("EVALSHA");
+    command.arg(&script.sha).arg(2).arg(name(prefix, key)).arg(leases_name(prefix, key));
+    command.arg(encode::charge_alone(rule, time).as_slice()).arg(encode::ended_lease(ended).as_slice()).arg(channel);
+    with_time(&mut command, time);
+    Invocation { script, command }
 }
 
 /// The call that settles keys of one hash slot. The script publishes on `channel` which keys were reset and which have

@@ -20,6 +20,7 @@ pub use self::constants::Purpose;
 pub use self::invocation::DecisionCall;
 pub use self::invocation::Invocation;
 pub use self::invocation::KeySettlement;
+pub use self::invocation::LeaseQuestions;
 pub use self::invocation::SettlementAction;
 pub use self::invocation::SlotLeases;
 pub use self::invocation::is_known;
@@ -27,6 +28,7 @@ pub use self::invocation::keyring;
 pub(super) use self::invocation::keyring_name;
 pub use self::invocation::name;
 pub use self::invocation::probe;
+pub use self::invocation::return_lease;
 pub use self::invocation::settle;
 pub use self::text::Script;
 

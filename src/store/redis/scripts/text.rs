@@ -22,15 +22,28 @@ pub(super) fn kinds<'r>(rules: impl Iterator<Item = &'r Rule>) -> usize {
     rules.fold(0, |kinds, rule| kinds | 1 << CounterKind::of(rule) as usize)
 }
 
-/// The script that decides charges of these kinds; `depends_on_known`: some do not hold for known clients.
-pub(super) fn deciding(kinds: usize, depends_on_known: bool) -> &'static Script {
-    static SCRIPTS: [[OnceLock<Script>; ALL_KINDS]; 2] = [const { [const { OnceLock::new() }; ALL_KINDS] }; 2];
-    SCRIPTS[usize::from(depends_on_known)][kinds].get_or_init(|| Script::of(&decision(&used(kinds), depends_on_known)))
+/// What a script that decides is for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Deciding {
+    /// The kinds of its charges.
+    pub(super) kinds: usize,
+    /// Some charges do not hold for known clients.
+    pub(super) depends_on_known: bool,
+    /// Some keys may have leases.
+    pub(super) has_leases: bool,
+}
+
+/// The script that decides such charges.
+pub(super) fn deciding(what: Deciding) -> &'static Script {
+    static SCRIPTS: [[[OnceLock<Script>; ALL_KINDS]; 2]; 2] =
+        [const { [const { [const { OnceLock::new() }; ALL_KINDS] }; 2] }; 2];
+    let of_kinds = &SCRIPTS[usize::from(what.depends_on_known)][usize::from(what.has_leases)];
+    of_kinds[what.kinds].get_or_init(|| Script::of(&decision(what)))
 }
 
 /// The script of a probe, which is the one that most decisions use.
 pub(super) fn probing() -> &'static Script {
-    deciding(1 << CounterKind::Log as usize, false)
+    deciding(Deciding { kinds: 1 << CounterKind::Log as usize, ..Deciding::default() })
 }
 
 /// The script that settles requests that were charged by these kinds.
@@ -45,6 +58,17 @@ pub(super) fn is_known() -> &'static Script {
         Script::of(&[KNOWN_CLIENT.into(), WITH_SUBJECTS.into(), include_str!("lua/is_known.lua").into()])
     });
     &SCRIPT
+}
+
+/// The script that ends a lease of a key of this kind.
+pub(super) fn returning_lease(kinds: usize) -> &'static Script {
+    static SCRIPTS: [OnceLock<Script>; ALL_KINDS] = [const { OnceLock::new() }; ALL_KINDS];
+    SCRIPTS[kinds].get_or_init(|| {
+        let mut files: Files = vec![EXPIRY.into()];
+        files.extend(algorithms(&used(kinds)));
+        files.extend([LEASES.into(), include_str!("lua/return_lease.lua").into()]);
+        Script::of(&files)
+    })
 }
 
 pub(super) fn renewing() -> &'static Script {
@@ -72,6 +96,7 @@ pub(super) const ALL_KINDS: usize = 1 << 9;
 
 const CLOCK: &str = include_str!("lua/clock.lua");
 const EXPIRY: &str = include_str!("lua/expiry.lua");
+const LEASES: &str = include_str!("lua/leases.lua");
 const NAMES: &str = include_str!("lua/names.lua");
 const KNOWN_CLIENT: &str = include_str!("lua/known_client.lua");
 const WITH_SUBJECTS: &str = include_str!("lua/with_subjects.lua");
@@ -95,18 +120,27 @@ impl Script {
 
 type Files = Vec<Cow<'static, str>>;
 
-fn decision(used: &[CounterKind], depends_on_known: bool) -> Files {
+fn decision(what: Deciding) -> Files {
+    let used = used(what.kinds);
     let mut files = Files::new();
-    if used.iter().any(|kind| has_windows(*kind) || *kind == CounterKind::Distinct) {
+    if what.has_leases || used.iter().any(|kind| has_windows(*kind) || *kind == CounterKind::Distinct) {
         files.push(EXPIRY.into());
     }
-    files.extend(algorithms(used));
-    if depends_on_known {
+    files.extend(algorithms(&used));
+    if what.depends_on_known {
         files.extend([KNOWN_CLIENT.into(), WITH_SUBJECTS.into()]);
     } else {
         files.push(include_str!("lua/without_subjects.lua").into());
     }
+    if what.has_leases {
+        files.extend([LEASES.into(), include_str!("lua/deciding_leases.lua").into()]);
+    }
     files.push(include_str!("lua/decide.lua").into());
+    files.push(if what.has_leases {
+        include_str!("lua/granted_leases.lua").into()
+    } else {
+        include_str!("lua/answered.lua").into()
+    });
     files
 }
 

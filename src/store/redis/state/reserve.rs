@@ -25,12 +25,15 @@ use crate::decision::Verdict;
 use crate::decision::batch::Force;
 use crate::decision::batch::KnownClientKey;
 use crate::key::KeyHash;
+use crate::store::leases::AskedLeases;
 use crate::store::redis::scripts;
 use crate::store::redis::scripts::DecisionCall;
 use crate::store::redis::scripts::KeySettlement;
+use crate::store::redis::scripts::LeaseQuestions;
 use crate::store::redis::scripts::Purpose;
 use crate::store::redis::scripts::SettlementAction;
 use crate::store::redis::scripts::answer;
+use crate::store::redis::scripts::answer::Answer;
 use crate::store::redis::settings::Mode;
 use crate::timer::PeerTimedOut;
 use crate::timer::peer_timeout;
@@ -220,12 +223,31 @@ impl RedisCore {
         holder: u32,
     ) -> Result<Option<Vec<Verdict>>, Overload> {
         let prefix = &self.shared.settings.key_prefix;
-        let group = DecisionCall { prefix, time: &self.shared.time, holder, charges: &part.charges, known };
+        let leases = &self.shared.leases;
+        let asked = (purpose == Purpose::Decide).then(|| AskedLeases::ask(leases, &part.charges));
+        let group = DecisionCall {
+            prefix,
+            time: &self.shared.time,
+            holder,
+            charges: &part.charges,
+            known,
+            leases: leases.is_on().then(|| LeaseQuestions {
+                nodes: leases.nodes(),
+                requests: asked.as_ref().map_or(&[], AskedLeases::requests),
+            }),
+        };
         let invocation = group.invocation(purpose);
         let patience = self.shared.settings.timeout * PATIENCE;
         let answer = peer_timeout(patience, pin!(self.links.call(part.slot, &invocation))).await;
         let answer = answer.map_err(|PeerTimedOut| Overload)?;
-        Ok(answer.ok().and_then(|answer| answer::read(&answer, &part.charges)))
+        let Some(Answer { mut verdicts, leased }) = answer.ok().and_then(|answer| answer::read(&answer, &part.charges))
+        else {
+            return Ok(None);
+        };
+        if let Some(asked) = asked {
+            asked.answered(&part.charges, &mut verdicts, &leased);
+        }
+        Ok(Some(verdicts))
     }
 
     /// Gives back what was charged at these places, with one call for each part. A call without an answer is not

@@ -92,7 +92,11 @@ async fn subscribe(
             }
             (PushKind::Message, [_, Value::BulkString(message)]) => resets.apply_message(message),
             // An invalidation of all keys: the server was emptied.
-            (PushKind::Invalidate, [Value::Nil]) => resets.server_emptied(),
+            (PushKind::Invalidate, [Value::Nil]) => {
+                // There is nothing to give back to.
+                drop(asked.leases.take_all());
+                resets.server_emptied();
+            }
             _ => {}
         }
     });

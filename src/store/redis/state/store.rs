@@ -79,8 +79,9 @@ impl RedisStore {
         has_room: impl Fn(&Charge<'_>) -> bool,
     ) -> RedisDecision {
         let is_one_slot = self.core.is_one_slot(batch);
-        // A client that hangs up must leave neither a slot nor half of a decision behind.
-        if is_one_slot && !batch.charges.iter().any(Charge::is_slot) {
+        let is_simple = is_one_slot && !batch.charges.iter().any(Charge::is_slot);
+        // A client that hangs up must leave neither a slot, nor half of a decision, nor a lease behind.
+        if is_simple && !self.core.shared.leases.would_ask(batch) {
             return self.core.decide(batch, remembered, &RoomyPlaces::new()).await;
         }
         let roomy = if is_one_slot { RoomyPlaces::new() } else { batch.charges.iter().map(has_room).collect() };
@@ -106,6 +107,12 @@ impl RedisStore {
     /// Resets keys, and publishes that to every gateway.
     pub async fn reset(&self, keys: &[KeyHash]) -> SettleOutcome {
         self.core.reset(keys).await
+    }
+
+    /// Gives back all leases of this process, in a task, because it ends.
+    pub fn return_leases(&self) {
+        let core = Arc::clone(&self.core);
+        self.core.tasks.spawn(async move { core.return_leases().await });
     }
 
     /// Tasks that no request waits for.

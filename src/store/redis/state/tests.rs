@@ -32,6 +32,7 @@ fn charge(limit: u16, key: u128, rule: &Rule) -> Charge<'_> {
         items: Items::new(),
         unless_known: false,
         is_free: false,
+        leases: false,
     }
 }
 

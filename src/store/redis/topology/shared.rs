@@ -16,6 +16,7 @@ use crate::clock::Clock;
 use crate::key::KeyHasher;
 use crate::store::LiveKeyRing;
 use crate::store::Observer;
+use crate::store::leases::HeldLeases;
 use crate::store::redis::scripts;
 use crate::store::redis::scripts::bans;
 use crate::store::redis::scripts::sessions;
@@ -51,6 +52,8 @@ pub struct SharedRedis {
     pub(in crate::store::redis) may_publish: AtomicBool,
     /// What other gateways want to know of this one.
     pub(in crate::store::redis) questions: HeardQuestions,
+    /// What this process has leased.
+    pub(in crate::store) leases: HeldLeases,
     /// The number under which slots are taken from now on.
     holder: AtomicU32,
 }
@@ -97,6 +100,8 @@ impl SharedRedis {
             sessions_requested: AtomicBool::new(false),
             may_publish: AtomicBool::new(true),
             questions: HeardQuestions::default(),
+            // In a cluster a key and its leases may be moved to another server one after the other.
+            leases: HeldLeases::new(clock, settings.mode != Mode::Cluster),
             holder: AtomicU32::new(fastrand::u32(..)),
             settings,
             time,
@@ -107,6 +112,10 @@ impl SharedRedis {
     /// The keys that the gateway signs with.
     pub fn key_ring(&self) -> &Arc<LiveKeyRing> {
         &self.key_ring
+    }
+
+    pub fn observer(&self) -> &dyn Observer {
+        &*self.observer
     }
 
     /// Waits until every server was probed once and asked for signing keys, bans and sessions if it has them, but no longer than

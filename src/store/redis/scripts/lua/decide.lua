@@ -84,4 +84,3 @@ if written then
         end
     end
 end
-return reply

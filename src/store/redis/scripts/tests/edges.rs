@@ -63,6 +63,7 @@ fn charge(key: KeyHash, rule: &Rule) -> Charge<'_> {
         items: Items::new(),
         unless_known: false,
         is_free: false,
+        leases: false,
     }
 }
 

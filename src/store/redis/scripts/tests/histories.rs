@@ -102,6 +102,7 @@ fn play(keys: &mut Keys, key: KeyHash, algorithms: &[Algorithm], steps: &[Step])
             items: Items::new(),
             unless_known: false,
             is_free: false,
+            leases: false,
         };
         let looked = keys.decide(Purpose::Look, &[&charge]).remove(0);
         let state = state.get_or_insert_with(|| State::fresh(&rule));

@@ -14,6 +14,8 @@ mod unused_address;
 
 mod edges;
 mod histories;
+mod lease_model;
+mod leases;
 mod server;
 mod settlements;
 mod text;

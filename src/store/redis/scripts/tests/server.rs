@@ -1,5 +1,6 @@
 //! A real Redis for the tests of this process, and one connection to it.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -24,6 +25,7 @@ use crate::store::redis::Time;
 use crate::store::redis::scripts::DecisionCall;
 use crate::store::redis::scripts::Invocation;
 use crate::store::redis::scripts::KeySettlement;
+use crate::store::redis::scripts::LeaseQuestions;
 use crate::store::redis::scripts::Purpose;
 use crate::store::redis::scripts::SettlementAction;
 use crate::store::redis::scripts::answer;
@@ -92,7 +94,9 @@ impl Keys {
         charges: &[&Charge<'_>],
         known: &[KnownClientKey],
     ) -> Invocation {
-        DecisionCall { prefix: &self.prefix, time: &self.time, holder, charges, known }.invocation(purpose)
+        let (prefix, time) = (&self.prefix, &self.time);
+        let leases = Some(LeaseQuestions { nodes: NonZeroU32::MIN, requests: &[] });
+        DecisionCall { prefix, time, holder, charges, known, leases }.invocation(purpose)
     }
 
     #[track_caller]
@@ -103,7 +107,7 @@ impl Keys {
         known: &[KnownClientKey],
     ) -> Vec<Verdict> {
         let value = self.run(&self.invocation_of(purpose, 7, charges, known));
-        answer::read(&value, charges).unwrap_or_else(|| panic!("{value:?}"))
+        answer::read(&value, charges).unwrap_or_else(|| panic!("{value:?}")).verdicts
     }
 
     #[track_caller]
@@ -114,7 +118,7 @@ impl Keys {
     #[track_caller]
     pub(super) fn decide_for(&mut self, holder: u32, purpose: Purpose, charges: &[&Charge<'_>]) -> Vec<Verdict> {
         let value = self.run(&self.invocation(purpose, holder, charges));
-        answer::read(&value, charges).unwrap_or_else(|| panic!("{value:?}"))
+        answer::read(&value, charges).unwrap_or_else(|| panic!("{value:?}")).verdicts
     }
 
     /// Settles, and returns which of the settlements made room again.
@@ -173,7 +177,8 @@ impl Drop for Keys {
             // -2: the key has expired meanwhile.
             assert!(ttl == -2 || ttl > 0, "{key} lives {ttl} ms");
             assert!(size <= i64::try_from(self.largest).expect("a size"), "{key} has {size} bytes");
-            assert_eq!(key.len(), self.prefix.len() + 33, "{key}");
+            let is_leases = key.starts_with(&format!("{}:leases:", self.prefix));
+            assert!(is_leases || key.len() == self.prefix.len() + 33, "{key}");
             self.number(&["DEL", &key]);
         }
     }

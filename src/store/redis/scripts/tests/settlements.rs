@@ -59,6 +59,7 @@ fn charge<'r>(key: KeyHash, rule: &'r Rule, items: &[u64]) -> Charge<'r> {
         items: Items::from_slice(items),
         unless_known: false,
         is_free: false,
+        leases: false,
     }
 }
 

@@ -10,13 +10,17 @@ use super::server::Keys;
 use crate::store::redis::scripts::constants;
 use crate::store::redis::scripts::constants::CounterKind;
 use crate::store::redis::scripts::text;
+use crate::store::redis::scripts::text::Deciding;
 use crate::store::redis::scripts::text::Script;
 
 /// The scripts for these sets of kinds, and the other scripts.
 fn scripts(sets: impl Iterator<Item = usize>) -> Vec<&'static Script> {
     let mut scripts = vec![text::is_known(), text::renewing(), text::banning(), text::sessions(), text::keyring()];
     for kinds in sets {
-        scripts.extend([text::deciding(kinds, false), text::deciding(kinds, true), text::settling(kinds)]);
+        for (depends_on_known, has_leases) in [(false, false), (true, false), (false, true), (true, true)] {
+            scripts.push(text::deciding(Deciding { kinds, depends_on_known, has_leases }));
+        }
+        scripts.extend([text::settling(kinds), text::returning_lease(kinds)]);
     }
     scripts
 }

@@ -1,0 +1,2 @@
+-- Ends a decision without leases.
+return reply

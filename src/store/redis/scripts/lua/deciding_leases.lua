@@ -1,0 +1,57 @@
+-- Charges whose keys may have leases. Behind KEYS of charges follows for each of them where its leases are, and in
+-- ARGV what the gateway asks about its own, see `layouts.md`.
+local leased, look_alone, charge_alone = {}, look, charge
+while count > 0 and ARGV[1 + count]:byte() == 0 do
+    local place, nodes, wanted, span, id, ended, spent = unpack('>I2I4I4I4c8c8I4', ARGV[1 + count], 2)
+    leased[KEYS[place]] = {
+        name = KEYS[count], nodes = nodes, wanted = wanted, span = span, id = id, ended = ended, spent = spent,
+    }
+    count = count - 1
+end
+
+-- Reports as taken what no request may take because of leases: so many `units`.
+local function withhold(c, l, units)
+    local reply = c.reply
+    for at = c.place + 3, c.place + 1 + 2 * c.rates, 2 do
+        local remaining = reply[at] - units
+        if remaining <= 0 then
+            -- A lease may be given back.
+            if reply[at] > 0 and l.first and l.first - now < reply[at + 1] then
+                reply[at + 1] = l.first - now
+            end
+            remaining = 0
+        end
+        reply[at] = remaining
+    end
+end
+
+look = function(c)
+    local l = leased[c.key]
+    if not l then
+        return look_alone(c)
+    end
+    read_leases(c, l)
+    local cost = c.cost
+    local counted = l.spent + l.late_units
+    c.leases, l.cost = l, cost
+    c.cost = cost + counted + l.held
+    local opens = look_alone(c)
+    if opens and l.first then
+        -- Leases may be given back unspent, at the latest when they end.
+        c.cost = cost
+        opens = look_alone(c) or l.first
+    end
+    c.cost = cost + counted
+    if ARGV[1] == PURPOSE_LOOK then
+        withhold(c, l, counted + l.held)
+    end
+    return opens
+end
+
+-- A charge counts what was spent of the lease that ends, too.
+charge = function(c)
+    if c.leases then
+        c.leases.is_charged = true
+    end
+    return charge_alone(c)
+end

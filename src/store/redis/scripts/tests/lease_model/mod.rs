@@ -1,0 +1,76 @@
+//! Random histories of gateways that lease units of one key: the scripts in a real Redis under a given time, and what
+//! gateways do with leases, each under a clock of its own. Messages are late, lost or come twice, gateways die, clocks
+//! run too fast or too slow, and keys are reset. No window may see more than its rate.
+//!
+//! Each of the [`mutants`] breaks one rule of leases, and must be seen to let too many pass.
+
+mod gateway;
+mod mutants;
+mod world;
+
+use std::ops::Range;
+use std::thread;
+
+use super::server::Keys;
+use gateway::gateways;
+use mutants::Mutant;
+use world::World;
+
+#[derive(Clone, Copy, Debug)]
+enum History {
+    Random,
+    /// A lease is spent as late as its holder dares.
+    LastMoment,
+}
+
+/// Plays histories with these seeds. Returns how many units were admitted in a window beyond its rate at most, and how many
+/// requests passed by leases.
+fn play(seeds: Range<u64>, mutant: Option<&'static Mutant>, history: History) -> (u32, u32) {
+    let mut keys = Keys::new();
+    keys.largest = 100_000;
+    let mut leased = 0;
+    for seed in seeds {
+        let gateways = gateways(seed, world::LIVES);
+        let mut world = World::new(seed, &mut keys, &gateways, mutant);
+        match history {
+            History::Random => world.play(),
+            History::LastMoment => world.spend_at_the_last_moment(),
+        }
+        leased += world.leased;
+        if world.over > 0 {
+            assert!(mutant.is_some(), "seed {seed}: a window has seen {} units too many", world.over);
+            return (world.over, leased);
+        }
+    }
+    (0, leased)
+}
+
+/// Plays that many random histories, in two threads. Returns how many requests passed by leases.
+fn play_halves(first: u64, count: u64) -> u32 {
+    let half = |first: u64| thread::spawn(move || play(first..first + count / 2, None, History::Random));
+    let halves = [half(first), half(first + count / 2)];
+    halves.into_iter().map(|half| half.join().expect("no window sees too many").1).sum()
+}
+
+#[test]
+fn no_window_sees_more_than_its_rate() {
+    let leased = play_halves(0, 1000);
+    assert!(leased > 5000, "only {leased} requests passed by leases");
+    assert_eq!(play(0..20, None, History::LastMoment), (0, 20));
+}
+
+#[test]
+#[ignore = "measures"]
+fn no_window_sees_more_than_its_rate_in_ten_thousand_histories() {
+    play_halves(1000, 10_000);
+    play(20..200, None, History::LastMoment);
+}
+
+#[test]
+fn each_mutant_lets_too_many_pass() {
+    for mutant in mutants::ALL {
+        let history = if mutant.is_late() { History::LastMoment } else { History::Random };
+        let (over, _) = play(0..1000, Some(mutant), history);
+        assert!(over > 0, "no history shows that {}", mutant.rule);
+    }
+}

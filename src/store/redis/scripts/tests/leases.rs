@@ -1,0 +1,165 @@
+//! Leases of a key, as Redis grants and counts them.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use redis::Value;
+
+use super::server::Keys;
+use crate::decision::Charge;
+use crate::decision::Verdict;
+use crate::decision::batch::Force;
+use crate::decision::batch::Items;
+use crate::key::KeyHash;
+use crate::limit::Algorithm;
+use crate::limit::Count;
+use crate::limit::OnFailure;
+use crate::limit::Rule;
+use crate::store::leases::EndedLease;
+use crate::store::leases::LeaseRequest;
+use crate::store::redis::scripts::DecisionCall;
+use crate::store::redis::scripts::KeySettlement;
+use crate::store::redis::scripts::LeaseQuestions;
+use crate::store::redis::scripts::Purpose;
+use crate::store::redis::scripts::SettlementAction;
+use crate::store::redis::scripts::answer;
+use crate::store::redis::scripts::return_lease;
+
+const KEY: KeyHash = KeyHash(0x1ea5e);
+
+fn rule(rates: &str) -> Rule {
+    Rule::Rates { algorithm: Algorithm::SlidingWindowLog, rates: rates.parse().expect(rates), cost: NonZeroU32::MIN }
+}
+
+fn charge(rule: &Rule) -> Charge<'_> {
+    Charge {
+        limit: 0,
+        key: KEY,
+        rule,
+        count: Count::Requests,
+        force: Force::Binding,
+        on_failure: OnFailure::Local,
+        items: Items::new(),
+        unless_known: false,
+        is_free: false,
+        leases: true,
+    }
+}
+
+/// Decides a request that asks for a lease. Returns how many units were leased, too.
+fn ask(keys: &mut Keys, rule: &Rule, nodes: u32, request: LeaseRequest) -> (Verdict, u32) {
+    let (charge, requests) = (charge(rule), [Some(request)]);
+    let nodes = NonZeroU32::new(nodes).expect("above zero");
+    let call = DecisionCall {
+        prefix: &keys.prefix,
+        time: &keys.time,
+        holder: 0,
+        charges: &[&charge],
+        known: &[],
+        leases: Some(LeaseQuestions { nodes, requests: &requests }),
+    };
+    let value = keys.run(&call.invocation(Purpose::Decide));
+    let mut answer = answer::read(&value, &[&charge]).unwrap_or_else(|| panic!("{value:?}"));
+    (answer.verdicts.remove(0), answer.leased[0])
+}
+
+fn wants(id: u64, wanted: u32) -> LeaseRequest {
+    LeaseRequest { id, wanted, ended: None }
+}
+
+/// Ends a lease. Returns whether there was one.
+fn end(keys: &mut Keys, rule: &Rule, id: u64, spent: u32) -> bool {
+    let channel = keys.channel();
+    keys.run(&return_lease(&keys.prefix, &channel, &keys.time, KEY, rule, &EndedLease { id, spent })) == Value::Int(1)
+}
+
+/// How many more may pass.
+fn remaining(keys: &mut Keys, rule: &Rule) -> u64 {
+    keys.decide(Purpose::Look, &[&charge(rule)])[0].standings[0].remaining
+}
+
+fn pass(keys: &mut Keys, rule: &Rule, times: usize) {
+    (0..times).for_each(|_| assert!(keys.decide(Purpose::Decide, &[&charge(rule)])[0].passes()));
+}
+
+#[test]
+fn what_is_leased_is_taken_until_it_is_given_back_once() {
+    let (mut keys, rule) = (Keys::new(), rule("600/minute"));
+    assert_eq!(ask(&mut keys, &rule, 1, wants(1, 10)).1, 10);
+    assert_eq!(remaining(&mut keys, &rule), 589);
+    keys.hand.advance(Duration::from_millis(900));
+    for is_there in [true, false] {
+        assert_eq!(end(&mut keys, &rule, 1, 4), is_there);
+        assert_eq!(remaining(&mut keys, &rule), 595);
+    }
+    assert!(!end(&mut keys, &rule, 2, 0));
+    // What was spent counts from when it was given back.
+    keys.hand.advance(Duration::from_millis(59_200));
+    assert_eq!(remaining(&mut keys, &rule), 596);
+    keys.hand.advance(Duration::from_millis(800));
+    assert_eq!(remaining(&mut keys, &rule), 600);
+}
+
+#[test]
+fn the_next_call_ends_a_lease_and_charges_what_was_spent_of_it() {
+    let (mut keys, rule) = (Keys::new(), rule("600/minute"));
+    ask(&mut keys, &rule, 1, wants(1, 10));
+    let next = LeaseRequest { id: 2, wanted: 20, ended: Some(EndedLease { id: 1, spent: 7 }) };
+    let (verdict, leased) = ask(&mut keys, &rule, 1, next);
+    assert_eq!((verdict.standings[0].remaining, leased), (600 - 1 - 7 - 1 - 20, 20));
+    assert!(!end(&mut keys, &rule, 1, 0));
+}
+
+#[test]
+fn one_that_is_not_given_back_is_spent() {
+    let (mut keys, rule) = (Keys::new(), rule("600/minute"));
+    ask(&mut keys, &rule, 1, wants(1, 10));
+    keys.hand.advance(Duration::from_millis(2500));
+    pass(&mut keys, &rule, 1);
+    assert_eq!(remaining(&mut keys, &rule), 588);
+    assert!(!end(&mut keys, &rule, 1, 0));
+    keys.hand.advance(Duration::from_millis(59_999));
+    assert_eq!(remaining(&mut keys, &rule), 589);
+    keys.hand.advance(Duration::from_millis(1));
+    assert_eq!(remaining(&mut keys, &rule), 600);
+}
+
+#[test]
+fn a_reset_leaves_leases() {
+    let (mut keys, rule) = (Keys::new(), rule("600/minute"));
+    ask(&mut keys, &rule, 1, wants(1, 10));
+    keys.settle(&[KeySettlement { key: KEY, action: SettlementAction::Reset }]);
+    assert_eq!(remaining(&mut keys, &rule), 590);
+    assert!(end(&mut keys, &rule, 1, 3));
+    assert_eq!(remaining(&mut keys, &rule), 597);
+}
+
+#[test]
+fn a_lease_is_at_most_a_quarter_of_a_gateway_s_share_of_what_is_left() {
+    let (mut keys, rule) = (Keys::new(), rule("600/minute"));
+    assert_eq!(ask(&mut keys, &rule, 1, wants(1, 1000)).1, 149);
+    // There are two at least. What the other one holds is not left.
+    assert_eq!(ask(&mut keys, &rule, 1, wants(2, 1000)).1, (600 - 2 - 149) / 4 / 2);
+    assert_eq!(ask(&mut keys, &rule, 3, wants(3, 1000)).1, 0, "less than four a second for each of three gateways");
+    // Near the limit there is none.
+    let left = remaining(&mut keys, &rule);
+    pass(&mut keys, &rule, usize::try_from(left).expect("few") - 16);
+    assert_eq!(ask(&mut keys, &rule, 1, wants(4, 1000)).1, 0);
+}
+
+#[test]
+fn who_is_denied_because_of_leases_may_come_again_when_the_first_of_them_ends() {
+    let (mut keys, rule) = (Keys::new(), rule("600/minute"));
+    ask(&mut keys, &rule, 1, wants(1, 1000));
+    keys.hand.advance(Duration::from_millis(300));
+    pass(&mut keys, &rule, 600 - 1 - 149 - 1);
+    let last = keys.decide(Purpose::Decide, &[&charge(&rule)]).remove(0);
+    assert!(last.passes());
+    assert_eq!((last.standings[0].remaining, last.standings[0].reset), (0, Duration::from_millis(700)));
+    let denied = keys.decide(Purpose::Decide, &[&charge(&rule)]).remove(0);
+    assert_eq!(denied.retry_after, Some(Duration::from_millis(700)));
+    assert!(end(&mut keys, &rule, 1, 148));
+    pass(&mut keys, &rule, 1);
+    let denied = keys.decide(Purpose::Decide, &[&charge(&rule)]).remove(0);
+    assert_eq!(denied.retry_after, Some(Duration::from_millis(59_700)));
+}
