@@ -10,6 +10,7 @@ mod exact;
 mod failures;
 mod flood;
 mod form;
+mod leases;
 mod outage;
 mod outcomes;
 mod packet;
