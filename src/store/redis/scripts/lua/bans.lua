@@ -1,9 +1,9 @@
 -- Stores the bans of all gateways.
 --
 -- KEYS[1]: a hash of the bans by id; KEYS[2] and KEYS[3]: when each ban by a limit, and by an operator, can be removed.
--- ARGV: the verb `load` with a cursor, or `change` with nothing; the channel for changes, a random number for a new hash, the
--- time in us or empty for the time of this server; then, for each change, what it is, the id of the ban, how many arguments
--- follow, and the arguments.
+-- ARGV: the verb `load` with a cursor, or `change` with nothing; the channel for changes, a random number for a new
+-- hash, the time in us or empty for the time of this server; then, for each change, what it is, the id of the ban, how
+-- many arguments follow, and the arguments.
 local verb, cursor, channel, draw = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 local function whole(number)
@@ -110,7 +110,8 @@ if last_of_all > 0 then
     end
     local excess = call('ZCARD', KEYS[2]) + call('ZCARD', KEYS[3]) - MOST_BANS
     if excess > 0 then
-        for _, name in ipairs(call('ZRANGEBYSCORE', KEYS[2], '-inf', '+inf', 'LIMIT', 0, math.min(excess, #messages))) do
+        excess = math.min(excess, #messages)
+        for _, name in ipairs(call('ZRANGEBYSCORE', KEYS[2], '-inf', '+inf', 'LIMIT', 0, excess)) do
             remove(2, name)
         end
     end
