@@ -6,8 +6,8 @@ use crate::limit::Algorithm;
 use crate::limit::Rule;
 use crate::store::resets;
 
-/// A key has room for sure while this process has used less than so much of it.
-const SURE: u64 = 2;
+/// A key has room for sure while one part in so many, at least, is not used by this process.
+const PARTS: u64 = 2;
 
 impl Failover {
     /// Whether Redis has room for the charge, as far as is known here: half of each rate, at least, is not used by this process. A
@@ -16,7 +16,8 @@ impl Failover {
         let key = resets::local_key(charge.key);
         let counted = self.local.look_at(&Charge { key, ..charge.clone() });
         let most = capacities(charge.rule);
-        counted.passes() && counted.standings.iter().zip(most).all(|(standing, most)| standing.remaining * SURE >= most)
+        counted.passes()
+            && counted.standings.iter().zip(most).all(|(standing, most)| standing.remaining * PARTS >= most)
     }
 }
 

@@ -88,11 +88,32 @@ pub(super) const UNREQUESTED: u64 = 0;
 #[derive(Debug, Deserialize, Serialize)]
 pub(in crate::store) enum OwnedSettlement {
     Release(KeyHash),
-    TakeBack { key: KeyHash, rule: Rule, charged: OwnedCharged },
-    Keep { key: KeyHash, rule: Rule, items: Items, charged: OwnedCharged },
-    Charge { key: KeyHash, rule: Rule, items: Items },
-    Reset(KeyHash),
-    Remember { of: KnownClientKey, most: NonZeroU32, keep: Duration },
+    TakeBack {
+        key: KeyHash,
+        rule: Rule,
+        charged: OwnedCharged,
+    },
+    Keep {
+        key: KeyHash,
+        rule: Rule,
+        items: Items,
+        charged: OwnedCharged,
+    },
+    Charge {
+        key: KeyHash,
+        rule: Rule,
+        items: Items,
+    },
+    /// `charged`: what the same request was charged, as processes before version 4 say it. Later ones take it back before.
+    Reset {
+        key: KeyHash,
+        charged: Option<OwnedCharged>,
+    },
+    Remember {
+        of: KnownClientKey,
+        most: NonZeroU32,
+        keep: Duration,
+    },
 }
 
 /// A [`Verdict`] that can be sent.
@@ -133,7 +154,7 @@ impl OwnedSettlement {
             | Self::TakeBack { key, .. }
             | Self::Keep { key, .. }
             | Self::Charge { key, .. }
-            | Self::Reset(key) => Some(*key),
+            | Self::Reset { key, .. } => Some(*key),
             Self::Remember { .. } => None,
         }
     }
@@ -148,7 +169,7 @@ impl OwnedSettlement {
                 Self::Keep { key, rule: rule.clone(), items: items.clone(), charged: OwnedCharged::of(charged) }
             }
             Settlement::Charge { key, rule, items } => Self::Charge { key, rule: rule.clone(), items: items.clone() },
-            Settlement::Reset(key) => Self::Reset(key),
+            Settlement::Reset(key) => Self::Reset { key, charged: None },
             Settlement::Remember { of, most, keep } => Self::Remember { of, most, keep },
         }
     }

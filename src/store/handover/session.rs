@@ -222,7 +222,11 @@ impl PredecessorReservations {
             OwnedSettlement::Charge { key, rule, items } => {
                 store.settle_now(&Settlement::Charge { key, rule: &rule, items: &items });
             }
-            OwnedSettlement::Reset(key) => store.settle_now(&Settlement::Reset(key)),
+            OwnedSettlement::Reset { key, charged } => {
+                // Lives until the key is reset, so that it is watched without a gap.
+                let _charged = charged.map(|charged| self.settled(store, key, charged));
+                store.settle_now(&Settlement::Reset(key));
+            }
             OwnedSettlement::Remember { of, most, keep } => {
                 store.settle_now(&Settlement::Remember { of, most, keep });
             }

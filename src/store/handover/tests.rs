@@ -22,6 +22,7 @@ use super::frame;
 use super::keys_piece::KeysPiece;
 use super::message::HandoverReply;
 use super::message::HandoverRequest;
+use super::message::OwnedSettlement;
 use super::message::OwnedVerdict;
 use super::message::ReplyFrame;
 use super::message::RequestFrame;
@@ -278,6 +279,13 @@ proptest! {
         let _ = frame::next::<RequestFrame>(&bytes, &mut 0);
         let _ = frame::receive::<ReplyFrame>(&*bytes);
     }
+}
+
+/// A process of an earlier version reads it, too: what follows would be taken for something else.
+#[test]
+fn a_reset_is_said_as_it_was_from_the_beginning() {
+    let said = OwnedSettlement::of(&Settlement::Reset(KeyHash(7)));
+    assert_eq!(postcard::to_allocvec(&said).expect("it can be written"), [4, 7, 0]);
 }
 
 #[test]

@@ -66,7 +66,7 @@ pub(super) fn returning_lease(kinds: usize) -> &'static Script {
     SCRIPTS[kinds].get_or_init(|| {
         let mut files: Files = vec![EXPIRY.into()];
         files.extend(algorithms(&used(kinds)));
-        files.extend([LEASES.into(), include_str!("lua/return_lease.lua").into()]);
+        files.extend([LEASES.into(), WRITE_CHARGE.into(), include_str!("lua/return_lease.lua").into()]);
         Script::of(&files)
     })
 }
@@ -97,6 +97,7 @@ pub(super) const ALL_KINDS: usize = 1 << 9;
 const CLOCK: &str = include_str!("lua/clock.lua");
 const EXPIRY: &str = include_str!("lua/expiry.lua");
 const LEASES: &str = include_str!("lua/leases.lua");
+const WRITE_CHARGE: &str = include_str!("lua/write_charge.lua");
 const NAMES: &str = include_str!("lua/names.lua");
 const KNOWN_CLIENT: &str = include_str!("lua/known_client.lua");
 const WITH_SUBJECTS: &str = include_str!("lua/with_subjects.lua");
@@ -135,7 +136,7 @@ fn decision(what: Deciding) -> Files {
     if what.has_leases {
         files.extend([LEASES.into(), include_str!("lua/deciding_leases.lua").into()]);
     }
-    files.push(include_str!("lua/decide.lua").into());
+    files.extend([WRITE_CHARGE.into(), include_str!("lua/decide.lua").into()]);
     files.push(if what.has_leases {
         include_str!("lua/granted_leases.lua").into()
     } else {

@@ -72,15 +72,6 @@ for i = 1, asked do
 end
 if written then
     for i = 1, asked do
-        local c = charges[i]
-        local writes = c.writes
-        if c.value then
-            call('SET', c.key, c.value, 'PX', c.expires)
-        elseif writes then
-            for j = 1, #writes, 2 do
-                call('SETRANGE', c.key, writes[j], writes[j + 1])
-            end
-            call('PEXPIRE', c.key, c.expires)
-        end
+        write_charge(charges[i])
     end
 end

@@ -24,15 +24,7 @@ if counted > 0 then
     -- There is room for them: they were leased.
     c.cost, c.reply[c.place + 1] = counted, ANSWER_NONE
     charge(c)
-    local writes = c.writes
-    if c.value then
-        call('SET', c.key, c.value, 'PX', c.expires)
-    elseif writes then
-        for j = 1, #writes, 2 do
-            call('SETRANGE', c.key, writes[j], writes[j + 1])
-        end
-        call('PEXPIRE', c.key, c.expires)
-    end
+    write_charge(c)
 end
 write_leases(c, l)
 if had_no_room and not has_none then
