@@ -1,5 +1,7 @@
 //! What is asked of the proxies, and what is to come of it.
 
+use std::time::Duration;
+
 use serde::Deserialize;
 use serde::Serialize;
 
@@ -95,6 +97,11 @@ impl Job {
     /// 1 MiB of a request, on 16 connections.
     const fn up(name: &'static str, goal: f64) -> Self {
         Self { sends: Sends::Upload(1 << 20), connections: 16, ..Self::limited(name, goal) }
+    }
+
+    /// For how long the load runs before it counts: with many connections, until each of them has been used on both sides.
+    pub(crate) fn warm_up(&self) -> Duration {
+        if self.connections < 1000 { Duration::ZERO } else { Duration::from_secs(4) }
     }
 
     pub(crate) const fn over(self, over: Over) -> Self {

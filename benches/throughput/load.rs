@@ -60,15 +60,19 @@ impl Load {
     }
 }
 
-/// Runs the load and prints what came of it in one line.
+/// Runs the load and prints what came of it in one line; before it, a line when the warm-up is over, if the job has one.
 pub(crate) fn run(load: &'static Load) {
-    let turns = Turns::new(load.ends);
+    let turns = Turns::new(load.job.warm_up(), load.ends);
     let share = |thread| (thread..load.job.connections).step_by(load.threads);
     let run_share = |thread| {
         let turns = turns.clone();
         thread::spawn(move || run_some(load, share(thread), &turns))
     };
     let threads: Vec<_> = (0..load.threads).map(run_share).collect();
+    if !load.job.warm_up().is_zero() {
+        thread::sleep(load.job.warm_up());
+        println!("warm");
+    }
     let mut all = Outcome::default();
     for thread in threads {
         all.add(thread.join().expect("no panic in a thread"));

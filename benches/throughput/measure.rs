@@ -1,5 +1,6 @@
 //! The rounds: every proxy in turn, the same load on each.
 
+use std::fs;
 use std::io;
 use std::io::Read;
 use std::io::Write;
@@ -9,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 use std::time::Instant;
 
+use super::application;
 use super::job::JOBS;
 use super::job::Job;
 use super::job::Over;
@@ -80,7 +82,10 @@ fn run_rounds(plan: &Plan, jobs: &[Job], rows: &mut [Row], application: &str) {
     let mut peers: Vec<Peer> = Vec::new();
     for job in jobs {
         if peers.iter().all(|peer| peer.setup != job.setup) {
-            peers.extend(rows.iter().map(|row| Peer::start(Start::new(row.proxy, job.setup, application))));
+            for (number, row) in rows.iter().enumerate() {
+                let application = application::address_for(number, application);
+                peers.push(Peer::start(Start::new(row.proxy, job.setup, &application)));
+            }
         }
     }
     for peer in &peers {
@@ -127,10 +132,15 @@ pub(crate) struct Spent {
 
 /// Runs the load for a round.
 pub(crate) fn spent(peer: &Peer, job: Job, round: Duration, cores: Cores) -> Spent {
-    let before = peer.process.cpu_times();
-    let (load, told) =
+    let (mut before, mut opened) = (peer.process.cpu_times(), connections_opened());
+    let (mut load, mut told) =
         Process::of_this_program(cores, &["load", &peer.load(job, Ends::After(round), cores.count()).argument()]);
+    if !job.warm_up().is_zero() {
+        (before, opened) = (peer.process.cpu_times(), connections_opened());
+        told = load.next_line();
+    }
     let after = peer.process.cpu_times();
+    let opened = connections_opened() - opened;
     drop(load);
     let spent = after.iter().map(|(thread, time)| time.saturating_sub(before.get(thread).copied().unwrap_or_default()));
     let spent: Vec<f64> = spent.map(|time| time.as_secs_f64()).collect();
@@ -144,8 +154,19 @@ pub(crate) fn spent(peer: &Peer, job: Job, round: Duration, cores: Cores) -> Spe
         requests: requests as f64,
         micros,
         busiest: spent.iter().fold(0.0, |most, time| time.max(most)) / total,
-        told: format!("{micros:.2} us CPU, {rate:.0}/s, p50 {median} us, p99 {slow} us"),
+        told: format!(
+            "{micros:.2} us CPU, {rate:.0}/s, p50 {median} us, p99 {slow} us, {opened} connections opened in {requests} requests"
+        ),
     }
+}
+
+/// How many TCP connections were opened on this machine since it started.
+fn connections_opened() -> u64 {
+    let counts = fs::read_to_string("/proc/net/snmp").expect("the kernel counts");
+    let mut lines = counts.lines().filter_map(|line| line.strip_prefix("Tcp: "));
+    let (names, numbers) = (lines.next().expect("names"), lines.next().expect("numbers"));
+    let place = names.split(' ').position(|name| name == "ActiveOpens").expect("a count of connections");
+    numbers.split(' ').nth(place).and_then(|number| number.parse().ok()).expect("a number")
 }
 
 /// What a load prints when it has ended.

@@ -8,6 +8,7 @@ use std::io::BufRead;
 use std::io::BufReader;
 use std::process::Child;
 use std::process::ChildStdin;
+use std::process::ChildStdout;
 use std::process::Command;
 use std::process::Stdio;
 use std::thread;
@@ -53,11 +54,12 @@ pub(crate) fn is_installed(program: &str) -> bool {
 pub(crate) struct Process {
     child: Child,
     stdin: Option<ChildStdin>,
+    stdout: Option<BufReader<ChildStdout>>,
 }
 
 impl Process {
     pub(crate) fn start(mut command: Command) -> Self {
-        Self { child: command.spawn().expect("the program starts"), stdin: None }
+        Self { child: command.spawn().expect("the program starts"), stdin: None, stdout: None }
     }
 
     /// This program again in another role, with the first line it says.
@@ -71,9 +73,17 @@ impl Process {
             .spawn()
             .expect("this program starts again");
         let stdin = child.stdin.take();
+        let stdout = child.stdout.take().map(BufReader::new);
+        let mut started = Self { child, stdin, stdout };
+        let line = started.next_line();
+        (started, line)
+    }
+
+    /// Waits for the next line that it says.
+    pub(crate) fn next_line(&mut self) -> String {
         let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("text");
-        (Self { child, stdin }, line.trim().to_owned())
+        self.stdout.as_mut().expect("a role of this program").read_line(&mut line).expect("text");
+        line.trim().to_owned()
     }
 
     /// Asks it to end, and says whether it has ended in time.

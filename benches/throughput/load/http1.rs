@@ -69,7 +69,9 @@ impl Asking {
                 outcome.wrong += 1;
                 return;
             }
-            outcome.note(sent, self.is_expected(&buffer));
+            if self.turns.is_counted(sent) {
+                outcome.note(sent, self.is_expected(&buffer));
+            }
         }
     }
 }

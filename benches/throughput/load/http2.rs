@@ -87,7 +87,9 @@ async fn ask_in_turn(mut sender: SendRequest<Bytes>, question: Question, turns: 
             outcome.wrong += 1;
             break;
         };
-        outcome.note(sent, question.is_answered_by(&answer));
+        if turns.is_counted(sent) {
+            outcome.note(sent, question.is_answered_by(&answer));
+        }
     }
     outcome
 }

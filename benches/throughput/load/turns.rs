@@ -21,18 +21,21 @@ pub(crate) enum Ends {
 #[derive(Clone, Debug)]
 pub(super) struct Turns {
     taken: Arc<AtomicUsize>,
+    /// What is sent before is not counted.
+    counted_from: Instant,
     until: Option<Instant>,
     at_most: usize,
 }
 
 impl Turns {
-    /// Begins now.
-    pub(super) fn new(ends: Ends) -> Self {
+    /// Begins now, and counts after the warm-up.
+    pub(super) fn new(warm_up: Duration, ends: Ends) -> Self {
+        let counted_from = Instant::now() + warm_up;
         let (until, at_most) = match ends {
-            Ends::After(span) => (Some(Instant::now() + span), usize::MAX),
+            Ends::After(span) => (Some(counted_from + span), usize::MAX),
             Ends::Requests(count) => (None, count),
         };
-        Self { taken: Arc::default(), until, at_most }
+        Self { taken: Arc::default(), counted_from, until, at_most }
     }
 
     /// The number of the next request and the time, unless the load has ended.
@@ -43,6 +46,11 @@ impl Turns {
         }
         let turn = self.taken.fetch_add(1, Ordering::Relaxed);
         (turn < self.at_most).then_some((turn, now))
+    }
+
+    /// Whether what was sent then is counted.
+    pub(super) fn is_counted(&self, sent: Instant) -> bool {
+        sent >= self.counted_from
     }
 
     pub(super) fn are_over(&self) -> bool {
