@@ -1,22 +1,16 @@
 //! The application behind the proxies: the same small answer to nearly everything, at as little cost as can be.
 
 use std::io::Write;
-use std::iter;
 use std::net;
-use std::net::Ipv4Addr;
-use std::net::SocketAddr;
 use std::sync::LazyLock;
 use std::thread;
 
-use socket2::Domain;
-use socket2::Socket;
-use socket2::Type;
+use socket2::SockRef;
 use tokio::io::AsyncReadExt;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use tokio::net::TcpStream;
 use tokio::runtime;
-use tokio::task::JoinSet;
 
 use super::load::content_length;
 
@@ -45,52 +39,24 @@ fn answer_of(media_type: &str, length: usize) -> Vec<u8> {
     answer
 }
 
-/// Serves with so many threads until it is killed; says its first address on the first line.
+/// Serves with so many threads until it is killed; says its address on the first line.
 pub(crate) fn serve(threads: usize) {
-    let first = listen(SocketAddr::from((address(0), 0)));
-    let at = first.local_addr().expect("bound");
-    let others = (1..ADDRESSES).map(|number| listen(SocketAddr::from((address(number), at.port()))));
-    let listeners: Vec<net::TcpListener> = iter::once(first).chain(others).collect();
-    println!("{at}");
+    let listener = net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    // Thousands of connections may be opened at once.
+    SockRef::from(&listener).listen(4096).expect("a socket that listens");
+    listener.set_nonblocking(true).expect("a socket");
+    println!("{}", listener.local_addr().expect("bound"));
     std::io::stdout().flush().expect("someone reads the address");
     let serve = || {
+        let listener = listener.try_clone().expect("descriptors are left");
         let runtime = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        runtime.block_on(async {
-            let mut accepting = JoinSet::new();
-            for listener in &listeners {
-                accepting.spawn(accept(listener.try_clone().expect("descriptors are left")));
-            }
-            accepting.join_all().await;
-        });
+        runtime.block_on(accept(listener));
     };
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(serve);
         }
     });
-}
-
-/// Where the proxy of that number finds the application whose first address is given. There are not enough ports for the
-/// connections of several proxies to one address.
-pub(crate) fn address_for(number: usize, first: &str) -> String {
-    let port = first.rsplit_once(':').expect("an address has a port").1;
-    format!("{}:{port}", address(number % ADDRESSES))
-}
-
-/// How many loopback addresses the application has.
-const ADDRESSES: usize = 8;
-
-fn address(number: usize) -> Ipv4Addr {
-    Ipv4Addr::new(127, 0, 0, u8::try_from(1 + number).expect("a small number"))
-}
-
-/// Thousands of connections may be opened at once.
-fn listen(address: SocketAddr) -> net::TcpListener {
-    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
-    socket.bind(&address.into()).expect("a free port");
-    socket.listen(4096).expect("a socket that listens");
-    socket.set_nonblocking(true).expect("a socket");
-    socket.into()
 }
 
 async fn accept(listener: net::TcpListener) {

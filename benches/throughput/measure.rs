@@ -10,7 +10,6 @@ use std::thread;
 use std::time::Duration;
 use std::time::Instant;
 
-use super::application;
 use super::job::JOBS;
 use super::job::Job;
 use super::job::Over;
@@ -50,15 +49,17 @@ pub(crate) fn run(plan: &Plan, proxies: &[Proxy], word: Option<&str>) {
     let jobs: Vec<Job> = JOBS.into_iter().filter(is_wanted).collect();
     let idle: Vec<Job> = IDLE.into_iter().filter(is_wanted).collect();
     let starts = if word.is_none() { plan.starts } else { 0 };
-    let (application, application_address) = Process::of_this_program(Cores::Second, &["application", "1"]);
     let row = |proxy| Row { proxy, cpu: vec![Vec::new(); jobs.len()], idle_kib: Vec::new(), start_millis: Vec::new() };
     let mut rows: Vec<Row> = installed(proxies, Setup::Limits).into_iter().map(row).collect();
-    run_rounds(plan, &jobs, &mut rows, &application_address);
+    // One for each proxy: none has the descriptors, or the ports, for the connections of all of them.
+    let application = |_: &Row| Process::of_this_program(Cores::Second, &["application", "1"]);
+    let applications: Vec<(Process, String)> = rows.iter().map(application).collect();
+    run_rounds(plan, &jobs, &mut rows, &applications);
     if !jobs.is_empty() {
         table::print(plan, &jobs, &rows);
     }
-    for row in &mut rows {
-        let start = Start::new(row.proxy, Setup::Limits, &application_address);
+    for (row, (_, address)) in rows.iter_mut().zip(&applications) {
+        let start = Start::new(row.proxy, Setup::Limits, address);
         for job in &idle {
             for count in plan.idle {
                 let job = Job { connections: *count, ..*job };
@@ -71,20 +72,19 @@ pub(crate) fn run(plan: &Plan, proxies: &[Proxy], word: Option<&str>) {
             row.start_millis.push(first_answer(peer.address, begun).as_secs_f64() * 1000.0);
         }
     }
-    drop(application);
+    drop(applications);
     if !idle.is_empty() {
         table::print_idle(plan, &idle, &rows);
     }
 }
 
 /// Every proxy runs all the time, in each setup that a job needs.
-fn run_rounds(plan: &Plan, jobs: &[Job], rows: &mut [Row], application: &str) {
+fn run_rounds(plan: &Plan, jobs: &[Job], rows: &mut [Row], applications: &[(Process, String)]) {
     let mut peers: Vec<Peer> = Vec::new();
     for job in jobs {
         if peers.iter().all(|peer| peer.setup != job.setup) {
-            for (number, row) in rows.iter().enumerate() {
-                let application = application::address_for(number, application);
-                peers.push(Peer::start(Start::new(row.proxy, job.setup, &application)));
+            for (row, (_, application)) in rows.iter().zip(applications) {
+                peers.push(Peer::start(Start::new(row.proxy, job.setup, application)));
             }
         }
     }

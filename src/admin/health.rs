@@ -57,6 +57,10 @@ pub(super) struct StoreResponse {
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     on_failure: Option<OnFailureWord>,
+    /// Only for redis: which part of every limit this gateway grants while Redis is down, from 0 to 1.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    part: Option<f64>,
     /// Only for redis: the servers that do not answer. Left out where all answer.
     #[schema(inline)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -114,6 +118,6 @@ impl StoreResponse {
                 (Some(state.rules.load().on_failure.into()), away.collect())
             }
         };
-        Self { kind: gauges.store, up: gauges.store_up, on_failure, away }
+        Self { kind: gauges.store, up: gauges.store_up, on_failure, part: gauges.store_part, away }
     }
 }

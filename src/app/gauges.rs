@@ -42,12 +42,13 @@ fn gauges(
     lists: &OpenLists,
     sinks: &Sinks,
 ) -> Gauges {
-    let (kind, is_up, keys) = match store {
-        // The memory of this process is always up.
-        AnyStore::Memory(memory) => (store::MEMORY, true, memory.len()),
+    let (kind, is_up, keys, part) = match store {
+        // The memory of this process is always up, and grants the whole.
+        AnyStore::Memory(memory) => (store::MEMORY, true, memory.len(), None),
         AnyStore::Shared(shared) => {
             let redis = shared.shared();
-            (store::REDIS, redis.status().up, usize::try_from(redis.keys()).unwrap_or(usize::MAX))
+            let keys = usize::try_from(redis.keys()).unwrap_or(usize::MAX);
+            (store::REDIS, redis.status().up, keys, Some(redis.part().as_fraction()))
         }
     };
     let servers = snapshot.upstreams.iter().flat_map(|upstream| {
@@ -66,6 +67,7 @@ fn gauges(
         store: kind,
         store_up: is_up,
         store_keys: keys,
+        store_part: part,
         servers: servers.collect(),
         lists: lists.gauges(),
         dropped_lines: sinks.dropped_lines(),

@@ -166,13 +166,14 @@ mod tests {
     use crate::limit::OnFailure;
     use crate::store::memory;
     use crate::store::redis;
+    use crate::store::settings::Nodes;
 
     fn in_memory() -> store::Settings {
         store::Settings {
             memory: memory::Settings { max_keys: 10, max_sessions: 1000, snapshot: None },
             redis: None,
             on_failure: OnFailure::Local,
-            nodes: NonZeroU32::MIN,
+            nodes: Nodes::Auto,
         }
     }
 
@@ -200,7 +201,7 @@ mod tests {
         assert!(keys_for_next_start(&in_memory(), &in_memory()).is_empty());
         assert_eq!(keys_for_next_start(&in_memory(), &shared("redis://h:1")), ["store.redis"]);
         let mut other = shared("redis://h:2");
-        other.nodes = NonZeroU32::new(4).unwrap();
+        other.nodes = Nodes::Fixed(NonZeroU32::new(4).unwrap());
         other.memory.max_keys = 20;
         other.memory.max_sessions = 20;
         other.memory.snapshot = Some("state".into());

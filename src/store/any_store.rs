@@ -100,7 +100,7 @@ impl AnyStore {
     pub async fn finish(&self) {
         let tasks = self.tasks();
         if let Self::Shared(store) = self {
-            store.return_leases();
+            store.leave();
         }
         tasks.close();
         drop(timeout(FINISH_TIMEOUT, tasks.wait()).await);

@@ -20,6 +20,7 @@ pub mod handover;
 pub mod key_ring;
 pub mod leases;
 pub mod memory;
+pub mod parts;
 pub mod process_hasher;
 pub mod redis;
 pub mod resets;

@@ -14,6 +14,14 @@ pub struct Settings {
     pub redis: Option<redis::Settings>,
     /// What a limit does during an outage of Redis if it does not say so itself.
     pub on_failure: OnFailure,
-    /// How many gateways share the Redis: during an outage each grants its share of every limit.
-    pub nodes: NonZeroU32,
+    /// How many gateways share the Redis: during an outage each grants its part of every limit.
+    pub nodes: Nodes,
+}
+
+/// How many gateways share the Redis.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Nodes {
+    /// Those that are there: each holds a [part](super::parts) that Redis has granted.
+    Auto,
+    Fixed(NonZeroU32),
 }

@@ -1,5 +1,6 @@
 //! Accepted spellings, and what they mean.
 
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
 
@@ -28,6 +29,7 @@ use portcullis::limit::Then;
 use portcullis::limit::action::DenyBody;
 use portcullis::route::UpstreamId;
 use portcullis::store::redis::Mode;
+use portcullis::store::settings::Nodes;
 use portcullis::upstream::Balance;
 use portcullis::upstream::HostHeader;
 
@@ -223,7 +225,7 @@ fn a_limit_says_itself_what_holds_while_redis_is_away() {
     assert_eq!(limit(&settings, "as-the-store").on_failure, OnFailure::Deny);
     assert_eq!(limit(&settings, "its-own").on_failure, OnFailure::Allow);
     assert_eq!(settings.store.on_failure, OnFailure::Deny);
-    assert_eq!(settings.store.nodes.get(), 4);
+    assert_eq!(settings.store.nodes, Nodes::Fixed(NonZeroU32::new(4).expect("above zero")));
     assert_eq!(settings.store.memory.max_keys, 5000);
     let redis = settings.store.redis.expect("a redis");
     let addresses: Vec<_> = redis.urls.iter().map(ToString::to_string).collect();
@@ -235,7 +237,7 @@ fn a_limit_says_itself_what_holds_while_redis_is_away() {
 #[test]
 fn a_redis_needs_no_more_than_its_url() {
     let store = load("redis-short.yaml").store;
-    assert_eq!((store.on_failure, store.nodes.get()), (OnFailure::Local, 1));
+    assert_eq!((store.on_failure, store.nodes), (OnFailure::Local, Nodes::Auto));
     let redis = store.redis.expect("a redis");
     assert_eq!(redis.urls[0].to_string(), "127.0.0.1:6379");
     assert_eq!((redis.mode, redis.timeout), (Mode::Single, Duration::from_millis(100)));

@@ -25,6 +25,7 @@ use portcullis::store::Store;
 use portcullis::store::memory;
 use portcullis::store::redis;
 use portcullis::store::redis::Mode;
+use portcullis::store::settings::Nodes;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::RedisCluster;
@@ -58,7 +59,7 @@ impl Gateway {
             memory: memory::Settings { max_keys: 1000, max_sessions: 1000, snapshot: None },
             redis: None,
             on_failure: OnFailure::Deny,
-            nodes: NonZeroU32::MIN,
+            nodes: Nodes::Fixed(NonZeroU32::MIN),
         };
         let urls = urls.iter().map(|url| url.parse().expect("a url")).collect();
         let redis = redis::Settings { urls, mode, timeout: Duration::from_secs(5), key_prefix: "gate".to_owned() };

@@ -22,6 +22,7 @@ use portcullis::store::Observer;
 use portcullis::store::memory;
 use portcullis::store::redis;
 use portcullis::store::redis::Mode;
+use portcullis::store::settings::Nodes;
 
 use crate::support::Fixture;
 use crate::support::midnight;
@@ -48,7 +49,7 @@ impl Fixture for OverRedis {
             memory: memory::Settings { max_keys: 10_000, max_sessions: 1000, snapshot: None },
             redis: None,
             on_failure: OnFailure::Deny,
-            nodes: NonZeroU32::MIN,
+            nodes: Nodes::Fixed(NonZeroU32::MIN),
         };
         let redis = redis::Settings {
             urls: vec![server.url().parse().expect("an address")],

@@ -22,6 +22,7 @@ use portcullis::store::StoreError;
 use portcullis::store::memory;
 use portcullis::store::redis;
 use portcullis::store::redis::Mode;
+use portcullis::store::settings::Nodes;
 use tokio_util::sync::CancellationToken;
 use tokio_util::sync::DropGuard;
 
@@ -67,7 +68,7 @@ impl Node {
             memory: memory::Settings { max_keys: 10_000, max_sessions: 1000, snapshot: None },
             redis: None,
             on_failure: OnFailure::Local,
-            nodes: NonZeroU32::new(nodes).expect("above zero"),
+            nodes: Nodes::Fixed(NonZeroU32::new(nodes).expect("above zero")),
         };
         let redis = redis::Settings {
             urls: urls.iter().map(|url| url.parse().expect("an address")).collect(),

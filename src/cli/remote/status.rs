@@ -115,6 +115,8 @@ struct StoreView {
     #[serde(default)]
     on_failure: Option<String>,
     #[serde(default)]
+    part: Option<f64>,
+    #[serde(default)]
     away: Vec<AwayView>,
 }
 
@@ -180,7 +182,9 @@ impl StatusView {
     fn complaints(&self) -> Vec<String> {
         let mut complaints = Vec::new();
         if !self.store.up {
-            complaints.push("the store is away".to_owned());
+            let without =
+                self.store.part.filter(|part| *part <= 0.0).map(|_| ", and this gateway holds no part of any limit");
+            complaints.push(format!("the store is away{}", without.unwrap_or_default()));
         } else if !self.complete && self.gateways.iter().all(|gateway| gateway.state != "missing") {
             complaints.push("other gateways are not known".to_owned());
         }
@@ -248,8 +252,17 @@ impl StoreView {
         if let Some(on_failure) = self.on_failure.as_ref().filter(|_| !self.up) {
             let _ = write!(words, "; meanwhile: {on_failure}");
         }
+        if let Some(part) = self.part {
+            let _ = write!(words, "; this gateway's part of every limit: {}", thousandths(part));
+        }
         words
     }
+}
+
+/// `1`, `0.333`, `0.25`.
+fn thousandths(fraction: f64) -> String {
+    let digits = format!("{fraction:.3}");
+    digits.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 fn headline(complaints: &[String]) -> String {

@@ -1,6 +1,5 @@
 //! The `store` section, and `on_failure` and `leases` of limits.
 
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::compiler::Compiler;
@@ -15,6 +14,7 @@ use crate::spelling::nearest;
 use crate::store;
 use crate::store::redis;
 use crate::store::redis::url::Url;
+use crate::store::settings::Nodes;
 
 impl Compiler {
     pub(super) fn store(&mut self, document: &Document) -> store::Settings {
@@ -23,12 +23,11 @@ impl Compiler {
         let snapshot = snapshot.and_then(|text| self.output(text));
         let (max_keys, max_sessions) = (self.max_keys(document), self.max_sessions(document));
         let memory = store::memory::Settings { max_keys, max_sessions, snapshot };
-        let mut settings =
-            store::Settings { memory, redis: None, on_failure: OnFailure::Local, nodes: NonZeroU32::MIN };
+        let mut settings = store::Settings { memory, redis: None, on_failure: OnFailure::Local, nodes: Nodes::Auto };
         let Some(store) = document.store.get() else { return settings };
         settings.redis = store.redis.get().map(|redis| self.redis(redis));
         settings.on_failure = default_on_failure(document);
-        settings.nodes = self.count(&store.nodes).unwrap_or(NonZeroU32::MIN);
+        settings.nodes = store.nodes.get().map_or(Nodes::Auto, |nodes| nodes.value);
         if store.redis.is_absent() {
             let without = [
                 (store.on_failure.key(), "on_failure", "sets what to do while Redis does not answer"),

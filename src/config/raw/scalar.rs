@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 
 use ipnet::IpNet;
 use serde_json::Value;
@@ -16,6 +17,7 @@ use crate::config::yaml::Node;
 use crate::list::network;
 use crate::record::spans::InvalidSampleRatio;
 use crate::record::spans::SampleRatio;
+use crate::store::settings::Nodes;
 use crate::units;
 
 /// A value that is one text.
@@ -101,6 +103,30 @@ impl ScalarValue for u64 {
 
     fn schema() -> Value {
         json!({ "type": "integer", "minimum": 0 })
+    }
+}
+
+impl ScalarValue for Nodes {
+    const EXPECTED: &'static str = "`auto` or a number";
+
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
+        if text == "auto" {
+            return Ok(Self::Auto);
+        }
+        let wrong =
+            |message: String| InvalidValue::with(message, "write `auto`, or how many gateways there are, such as `2`");
+        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(wrong(format!("`{text}` is neither `auto` nor a whole number")));
+        }
+        match text.parse::<u32>().map(NonZeroU32::new) {
+            Ok(Some(nodes)) => Ok(Self::Fixed(nodes)),
+            Ok(None) => Err(wrong("`0` is too small".to_owned())),
+            Err(_) => Err(wrong(format!("`{text}` is too large"))),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "anyOf": [{ "enum": ["auto"] }, { "type": "integer", "minimum": 1, "maximum": u32::MAX }] })
     }
 }
 

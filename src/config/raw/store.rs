@@ -5,6 +5,7 @@ use super::section::section;
 use super::value::Spanned;
 use super::value::Text;
 use super::words::words;
+use crate::store::settings::Nodes;
 use crate::units::Span;
 
 section! {
@@ -17,9 +18,10 @@ section! {
         /// What to do while Redis does not answer, for limits that do not say: `local` (default) counts in this
         /// process, `allow` lets requests pass uncounted, `deny` answers 503.
         on_failure: Spanned<OnFailure>,
-        /// How many gateways share the Redis. While it is down, `local` lets each gateway grant its share of every
-        /// limit. Default: 1.
-        nodes: Spanned<u64>,
+        /// How many gateways share the Redis. While it is down, `local` lets each gateway grant its part of every limit.
+        /// `auto` (default): those that are there, each of which holds a part that Redis has granted; all parts are at most
+        /// the whole at any moment. A number: that many, always.
+        nodes: Spanned<Nodes>,
         /// Whether a gateway may hold units of a limit for a second, so that it asks Redis less often: `auto` (default)
         /// where that spares calls, or `off`. The rate is kept either way.
         leases: Spanned<Leases>,

@@ -17,6 +17,8 @@ pub struct Gauges {
     pub store: &'static str,
     pub store_up: bool,
     pub store_keys: usize,
+    /// Which part of every limit this gateway grants while a shared store is away, from 0 to 1.
+    pub store_part: Option<f64>,
     /// Upstream, server, and whether the server is healthy.
     pub servers: Vec<(Arc<str>, Arc<str>, bool)>,
     pub dropped_lines: u64,

@@ -45,6 +45,10 @@ pub const STORE_ROUND_TRIP: MetricName = MetricName {
     name: "portcullis_store_round_trip_seconds",
     help: "Time that Redis takes for a decision, the network included",
 };
+pub const STORE_PART: MetricName = MetricName {
+    name: "portcullis_store_part",
+    help: "Which part of every limit this gateway grants while the store is away, from 0 to 1",
+};
 pub const STORE_KEYS: MetricName = MetricName { name: "portcullis_store_keys", help: "Keys in the store" };
 pub const CONNECTIONS: MetricName = MetricName { name: "portcullis_connections", help: "Open connections of clients" };
 pub const REJECTED_CONNECTIONS: MetricName = MetricName {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
@@ -64,6 +65,7 @@ pub struct Metrics {
     overload: Counter,
     store_leased: Family<StoreLabels, Counter>,
     store_round_trip: Family<StoreLabels, Histogram>,
+    store_part: Family<StoreLabels, Gauge<f64, AtomicU64>>,
     store_keys: Family<StoreLabels, Gauge>,
     connections: Gauge,
     rejected_connections: Counter,
@@ -107,6 +109,7 @@ impl Metrics {
             overload: register(&mut registry, names::OVERLOAD),
             store_leased: register(&mut registry, names::STORE_LEASED),
             store_round_trip: register(&mut registry, names::STORE_ROUND_TRIP),
+            store_part: register(&mut registry, names::STORE_PART),
             store_keys: register(&mut registry, names::STORE_KEYS),
             connections: register(&mut registry, names::CONNECTIONS),
             rejected_connections: register(&mut registry, names::REJECTED_CONNECTIONS),
@@ -184,6 +187,9 @@ impl Metrics {
     fn set(&self, gauges: &Gauges) {
         let store = StoreLabels { kind: gauges.store };
         self.store_up.get_or_create(&store).set(i64::from(gauges.store_up));
+        if let Some(part) = gauges.store_part {
+            self.store_part.get_or_create(&store).set(part);
+        }
         self.store_keys.get_or_create(&store).set(signed(gauges.store_keys));
         self.connections.set(signed(gauges.connections));
         self.rejected_connections.inner().store(gauges.rejected_connections, Ordering::Relaxed);

@@ -1,5 +1,7 @@
 //! Decides charges that Redis does not answer: `on_failure`.
 
+use std::time::Duration;
+
 use super::local_slots::SlotLocation;
 use super::share::share;
 use super::store::Failover;
@@ -97,12 +99,15 @@ impl Failover {
             if must_deny(local_batch, &verdicts) {
                 return Err(StoreError::Outage);
             }
+            let part = self.shared().part();
             for (charge, verdict) in
                 local_batch.charges.iter().zip(&mut verdicts).filter(|(charge, _)| is_counted_here(charge))
             {
                 if verdict.is_none() {
-                    let rule = share(charge.rule, self.nodes);
-                    *verdict = Some(self.local.look_at(&Charge { rule: &rule, ..charge.clone() }));
+                    *verdict = Some(match share(charge.rule, part) {
+                        Some(rule) => self.local.look_at(&Charge { rule: &rule, ..charge.clone() }),
+                        None => without_part(),
+                    });
                 }
             }
         }
@@ -123,13 +128,19 @@ impl Failover {
         if undecided.is_empty() {
             return;
         }
-        let rules: Vec<Rule> =
-            undecided.iter().map(|place| share(local_batch.charges[*place].rule, self.nodes)).collect();
+        let part = self.shared().part();
+        let mut shares: Vec<(usize, Rule)> = Vec::with_capacity(undecided.len());
+        for place in undecided {
+            match share(local_batch.charges[place].rule, part) {
+                Some(rule) => shares.push((place, rule)),
+                None => verdicts[place] = Some(without_part()),
+            }
+        }
         // Two batches: charges that pass only together with a denied charge, and all others.
         for is_denied in [true, false] {
             let mut batch = Batch::default();
             let mut at = Vec::new();
-            for (place, rule) in undecided.iter().zip(&rules) {
+            for (place, rule) in &shares {
                 let charge = &local_batch.charges[*place];
                 if is_denied == is_refused(local_batch, verdicts, |other| charge.passes_with(other)) {
                     // In a batch with binding charges, a shadow would be decided on its own.
@@ -175,6 +186,14 @@ fn exempt(local_batch: &Batch<'_>, verdicts: &mut Verdicts) {
     let exempted = local_batch.charges.iter().zip(verdicts).filter(|(charge, _)| charge.unless_known);
     exempted.for_each(|(_, verdict)| _ = verdict.get_or_insert_with(Verdict::exempt));
 }
+
+/// Of a limit of which this gateway has not enough for one request.
+fn without_part() -> Verdict {
+    Verdict { retry_after: Some(PARTS_SETTLE), is_exempt: false, ..Verdict::exempt() }
+}
+
+/// After so long Redis may be back, and the gateways may have divided the limits anew.
+const PARTS_SETTLE: Duration = Duration::from_secs(10);
 
 fn uncounted() -> Verdict {
     Verdict { is_exempt: false, ..Verdict::exempt() }

@@ -33,7 +33,9 @@ impl Failover {
             }
             Settlement::TakeBack { key, rule, charged } => match charged.ledger {
                 Ledger::Local => {
-                    self.local.take_back(resets::local_key(key), &share(rule, self.nodes), charged);
+                    // It was charged at this gateway's share, if that is still the same.
+                    let share = share(rule, self.shared().part());
+                    self.local.take_back(resets::local_key(key), share.as_ref().unwrap_or(rule), charged);
                     return None;
                 }
                 // What was spent of a lease stays spent.

@@ -1,4 +1,4 @@
-//! The share of one gateway in a limit that several gateways have together.
+//! What a part of a limit is.
 
 use std::num::NonZeroU32;
 
@@ -6,29 +6,32 @@ use crate::limit::Algorithm;
 use crate::limit::Rate;
 use crate::limit::Rates;
 use crate::limit::Rule;
+use crate::store::parts::Part;
 
-/// The share of one of `nodes` gateways: each count divided by their number and rounded down, but at least enough for
-/// one request.
-pub(super) fn share(rule: &Rule, nodes: NonZeroU32) -> Rule {
-    let part = |count: NonZeroU32, least: NonZeroU32| NonZeroU32::new(count.get() / nodes).unwrap_or(least).max(least);
+/// This part of each count, rounded down. `None`: it is not enough for one request.
+pub(super) fn share(rule: &Rule, part: Part) -> Option<Rule> {
     match rule {
-        Rule::Concurrent(most) => Rule::Concurrent(part(*most, NonZeroU32::MIN)),
-        Rule::Distinct(rates) => {
-            let scaled = rates.iter().map(|rate| Rate { count: part(rate.count, NonZeroU32::MIN), per: rate.per });
-            Rule::Distinct(Rates::new(scaled.collect::<Vec<_>>()).expect("the windows are as they were"))
-        }
+        Rule::Concurrent(most) => Some(Rule::Concurrent(part.of(*most)?)),
+        Rule::Distinct(rates) => Some(Rule::Distinct(scaled(rates, part, NonZeroU32::MIN)?)),
         Rule::Rates { algorithm, rates, cost } => {
-            let scaled: Vec<Rate> =
-                rates.iter().map(|rate| Rate { count: part(rate.count, *cost), per: rate.per }).collect();
             let algorithm = match *algorithm {
                 Algorithm::TokenBucket { burst: Some(burst) } => {
-                    Algorithm::TokenBucket { burst: Some(part(burst, *cost)) }
+                    Algorithm::TokenBucket { burst: Some(part.of(burst).filter(|burst| burst >= cost)?) }
                 }
                 other => other,
             };
-            Rule::Rates { algorithm, rates: Rates::new(scaled).expect("the windows are as they were"), cost: *cost }
+            Some(Rule::Rates { algorithm, rates: scaled(rates, part, *cost)?, cost: *cost })
         }
     }
+}
+
+/// `None`: a rate has less than `least`.
+fn scaled(rates: &Rates, part: Part, least: NonZeroU32) -> Option<Rates> {
+    let scaled: Vec<Rate> = rates
+        .iter()
+        .map(|rate| Some(Rate { count: part.of(rate.count).filter(|count| *count >= least)?, per: rate.per }))
+        .collect::<Option<_>>()?;
+    Some(Rates::new(scaled).expect("the windows are as they were"))
 }
 
 #[cfg(test)]
@@ -40,25 +43,31 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(nodes: u32, whole: (&str, u32, Option<u32>), shared: (&str, Option<u32>)) {
+    fn check(nodes: u32, whole: (&str, u32, Option<u32>), shared: Option<(&str, Option<u32>)>) {
         let rule = |rates: &str, burst: Option<u32>| {
             let algorithm = Algorithm::TokenBucket { burst: burst.map(number) };
             Rule::Rates { algorithm, rates: rates.parse().expect(rates), cost: number(whole.1) }
         };
-        assert_eq!(share(&rule(whole.0, whole.2), number(nodes)), rule(shared.0, shared.1));
+        let shared = shared.map(|(rates, burst)| rule(rates, burst));
+        assert_eq!(share(&rule(whole.0, whole.2), Part::one_of(number(nodes))), shared);
     }
 
     #[test]
-    fn all_shares_together_are_never_more_than_the_whole_where_it_can_be_divided() {
-        check(1, ("7/second; 9/minute", 1, None), ("7/second; 9/minute", None));
-        check(4, ("8/second; 9/minute", 1, Some(7)), ("2/second; 2/minute", Some(1)));
+    fn all_shares_together_are_never_more_than_the_whole() {
+        check(1, ("7/second; 9/minute", 1, None), Some(("7/second; 9/minute", None)));
+        check(4, ("8/second; 9/minute", 1, Some(7)), Some(("2/second; 2/minute", Some(1))));
         let concurrent = |most| Rule::Concurrent(number(most));
-        assert_eq!(share(&concurrent(20), number(3)), concurrent(6));
+        assert_eq!(share(&concurrent(20), Part::one_of(number(3))), Some(concurrent(6)));
+        let distinct = |rates: &str| Rule::Distinct(rates.parse().expect(rates));
+        assert_eq!(share(&distinct("9/hour"), Part::one_of(number(2))), Some(distinct("4/hour")));
     }
 
     #[test]
-    fn one_request_always_passes() {
-        check(10, ("8/second; 40/minute", 3, Some(5)), ("3/second; 4/minute", Some(3)));
-        assert_eq!(share(&Rule::Concurrent(number(2)), number(3)), Rule::Concurrent(number(1)));
+    fn a_share_of_less_than_one_request_is_none() {
+        check(10, ("40/second; 40/minute", 4, None), Some(("4/second; 4/minute", None)));
+        check(10, ("40/second; 39/minute", 4, None), None);
+        check(10, ("40/second", 4, Some(39)), None);
+        assert_eq!(share(&Rule::Concurrent(number(2)), Part::one_of(number(3))), None);
+        assert_eq!(share(&Rule::Distinct("2/hour".parse().expect("rates")), Part::of_units(0)), None);
     }
 }

@@ -1,6 +1,5 @@
 //! The store that asks Redis and decides by itself during an outage.
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -34,6 +33,7 @@ use crate::store::redis::RedisDecision;
 use crate::store::redis::RedisStore;
 use crate::store::redis::Time;
 use crate::store::resets::Resets;
+use crate::store::settings::Nodes;
 
 /// A shared store that never makes a request wait for a Redis that is down.
 ///
@@ -45,7 +45,6 @@ pub struct Failover {
     pub(super) denied: Arc<DeniedUntil>,
     pub(super) local_slots: LocalSlots,
     pub(super) skew: Arc<ClockSkew>,
-    pub(super) nodes: NonZeroU32,
     pub(super) clock: Clock,
 }
 
@@ -59,14 +58,16 @@ impl Failover {
         let local = MemoryStore::new(&settings.memory, clock.clone());
         local.sessions().share();
         let redis = RedisStore::new(redis, time, observer);
-        redis.shared().leases.set_nodes(settings.nodes);
+        if let Nodes::Fixed(nodes) = settings.nodes {
+            redis.shared().leases.set_nodes(nodes);
+            redis.shared().part.fix(nodes);
+        }
         Self {
             redis,
             local: Arc::new(local),
             denied: Arc::new(DeniedUntil::new(MOST_DENIED)),
             local_slots: LocalSlots::default(),
             skew: Arc::default(),
-            nodes: settings.nodes,
             clock,
         }
     }
@@ -80,7 +81,6 @@ impl Failover {
             denied: Arc::clone(&self.denied),
             local_slots: LocalSlots::default(),
             skew: Arc::clone(&self.skew),
-            nodes: self.nodes,
             clock: self.clock.clone(),
         }
     }
@@ -139,9 +139,9 @@ impl Failover {
         self.local.is_empty()
     }
 
-    /// Gives back all leases of this process, in a task, because it ends.
-    pub(in crate::store) fn return_leases(&self) {
-        self.redis.return_leases();
+    /// Gives back all leases and the part of this process, in a task, because it ends.
+    pub(in crate::store) fn leave(&self) {
+        self.redis.leave();
     }
 
     /// Tasks of this core that no request waits for.
@@ -169,7 +169,7 @@ impl Failover {
     /// The verdict of a key for which Redis is not asked.
     fn counted_here(&self, charge: &Charge<'_>) -> Verdict {
         let mut verdict = self.local.look_at(charge);
-        if self.nodes > NonZeroU32::MIN && verdict.passes() {
+        if !self.shared().part().is_whole() && verdict.passes() {
             verdict.standings.clear();
         }
         verdict

@@ -1,5 +1,5 @@
-//! One task a process that discovers the servers, monitors each of them, and follows resets, bans, sessions and signing
-//! keys.
+//! One task a process that discovers the servers, monitors each of them, follows resets, bans, sessions and signing keys,
+//! and keeps the part of this gateway.
 
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::store::redis::settings::Mode;
 use crate::store::redis::state::bans;
 use crate::store::redis::state::keyring;
+use crate::store::redis::state::parts;
 use crate::store::redis::state::resets;
 use crate::store::redis::state::returned_leases;
 use crate::store::redis::state::sessions;
@@ -33,6 +34,7 @@ async fn forever(shared: Arc<SharedRedis>, resets: Resets) {
     tasks.spawn(resets::listen(Arc::clone(&shared), resets.clone()));
     tasks.spawn(keyring::follow(Arc::clone(&shared), Arc::clone(resets.bans())));
     tasks.spawn(returned_leases::follow(Arc::clone(&shared)));
+    tasks.spawn(parts::follow(Arc::clone(&shared)));
     match shared.settings.mode {
         Mode::Single => {}
         Mode::Cluster => drop(tasks.spawn(cluster::follow(Arc::clone(&shared)))),

@@ -19,6 +19,7 @@ fn counters_are_exposed_under_their_documented_names() {
         "portcullis_upstream_healthy{upstream=\"app\",server=\"10.0.1.5:8000\"} 1",
         "portcullis_store_up{kind=\"memory\"} 1",
         "portcullis_store_keys{kind=\"memory\"} 7",
+        "portcullis_store_part{kind=\"memory\"} 0.25",
         "portcullis_list_entries{list=\"community\"} 12",
         "portcullis_list_source_up{list=\"community\"} 0",
         "portcullis_connections 3",
@@ -72,6 +73,7 @@ fn gauges() -> Gauges {
         store: "memory",
         store_up: true,
         store_keys: 7,
+        store_part: Some(0.25),
         servers: vec![("app".into(), "10.0.1.5:8000".into(), true)],
         dropped_lines: 0,
         lists: vec![ListGauge {

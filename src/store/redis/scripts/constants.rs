@@ -8,6 +8,8 @@ use crate::limit::Algorithm;
 use crate::limit::Rule;
 use crate::signing::key_ring::MAX_KEYS;
 use crate::store::bans::index::MOST_BANS;
+use crate::store::parts::RESERVED_FOR;
+use crate::store::parts::WHOLE;
 
 /// How a key is counted: which Lua functions look at it and charge it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -204,13 +206,16 @@ pub(super) static CONSTANTS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| 
         ("MAX_KEYS", MAX_KEYS.to_string()),
         ("MOST_BANS", MOST_BANS.to_string()),
         ("SESSIONS_OF_PAGE", SESSIONS_OF_PAGE.to_string()),
+        ("PARTS_WHOLE", WHOLE.to_string()),
+        ("PARTS_RESERVED", RESERVED_FOR.as_micros().to_string()),
+        ("PARTS_KEPT_MS", RESERVED_FOR.as_millis().to_string()),
     ];
     all.extend(shared.map(|(name, value)| (name.to_owned(), value)));
     all
 });
 
 /// Constants that only scripts use.
-const OWN: [(&str, &str); 15] = [
+const OWN: [(&str, &str); 18] = [
     // In a second.
     ("MICROS", "1000000"),
     // A tenth of a second, in which the time of a session is kept.
@@ -236,6 +241,12 @@ const OWN: [(&str, &str); 15] = [
     // A lease has at most this part of a gateway's share of what is left.
     ("LEASED_PART", "4"),
     ("MOST_LEASES", "64"),
+    // Nobody is granted a part so long after the table was lost, in us.
+    ("PARTS_QUIET", "2000000"),
+    // A gateway that was not heard of for so long, in us, gets no part of what is free.
+    ("PARTS_SILENT", "3000000"),
+    // How many silent gateways an answer names.
+    ("MOST_SILENT", "64"),
 ];
 
 /// `TAG_WIDE_LOG` of `StateTag::WideLog`.

@@ -226,7 +226,8 @@ fn command_of(script: &Script, prefix: &str, count: usize, keys: impl Iterator<I
     command
 }
 
-fn with_time(command: &mut redis::Cmd, time: &Time) {
+/// Gateways by the clock of the server say nothing.
+pub(super) fn with_time(command: &mut redis::Cmd, time: &Time) {
     if let Time::Given(clock) = time {
         command.arg(clock.now().as_micros());
     }

@@ -1,13 +1,14 @@
 //! Calls of Lua scripts, which decide in Redis what [`State`](crate::limit::State) decides in memory.
 //!
 //! [`text`] joins the files of `lua/` that a script needs, and [`constants`] has the values that scripts and gateway share.
-//! [`invocation`], [`bans`] and [`sessions`] are calls of scripts, [`encode`] writes their arguments, and [`answer`] reads their answers.
+//! [`invocation`], [`bans`], [`parts`] and [`sessions`] are calls of scripts, [`encode`] writes their arguments, and [`answer`] reads their answers.
 //! `layouts.md`, which follows, describes the bytes of all of them, and what Redis stores.
 //!
 #![doc = include_str!("layouts.md")]
 
 pub(super) mod answer;
 pub(super) mod bans;
+pub(super) mod parts;
 pub(super) mod sessions;
 
 mod constants;

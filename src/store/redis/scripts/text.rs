@@ -91,6 +91,11 @@ pub(super) fn keyring() -> &'static Script {
     &SCRIPT
 }
 
+pub(super) fn parts() -> &'static Script {
+    static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::of(&[include_str!("lua/parts.lua").into()]));
+    &SCRIPT
+}
+
 /// How many sets of kinds there are; no kind has the lowest bit.
 pub(super) const ALL_KINDS: usize = 1 << 9;
 

@@ -4,7 +4,7 @@
 //! - [`reserve`], [`slot_charges`], [`give_back`]: all or none across hash slots; [`detached`]: decisions that finish even
 //!   if the client has left.
 //! - [`settle`]: settles requests; [`in_flight`], [`leases`]: slots in flight and their leases.
-//! - [`returned_leases`]: gives back leased units that were not spent.
+//! - [`returned_leases`]: gives back leased units that were not spent; [`parts`]: keeps the part of this gateway.
 //! - [`bans`], with [`ban_changes`] and [`ban_queue`] that send many at once, [`sessions`], [`resets`], [`keyring`]: bans,
 //!   sessions, resets and signing keys of all gateways.
 //! - [`append`]: appends entries to a stream; [`records`], [`record_commands`]: what gateways know of each other.
@@ -12,6 +12,7 @@
 pub(super) mod bans;
 pub(super) mod decided;
 pub(super) mod keyring;
+pub(super) mod parts;
 pub(super) mod records;
 pub(super) mod resets;
 pub(super) mod returned_leases;

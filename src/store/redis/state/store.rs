@@ -109,10 +109,13 @@ impl RedisStore {
         self.core.reset(keys).await
     }
 
-    /// Gives back all leases of this process, in a task, because it ends.
-    pub fn return_leases(&self) {
+    /// Gives back all leases and the part of this process, in a task, because it ends.
+    pub fn leave(&self) {
         let core = Arc::clone(&self.core);
-        self.core.tasks.spawn(async move { core.return_leases().await });
+        self.core.tasks.spawn(async move {
+            core.return_leases().await;
+            core.return_part().await;
+        });
     }
 
     /// Tasks that no request waits for.

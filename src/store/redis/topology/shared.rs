@@ -17,6 +17,9 @@ use crate::key::KeyHasher;
 use crate::store::LiveKeyRing;
 use crate::store::Observer;
 use crate::store::leases::HeldLeases;
+use crate::store::parts::HeldPart;
+use crate::store::parts::Part;
+use crate::store::parts::ProcessMark;
 use crate::store::redis::scripts;
 use crate::store::redis::scripts::bans;
 use crate::store::redis::scripts::sessions;
@@ -54,6 +57,8 @@ pub struct SharedRedis {
     pub(in crate::store::redis) questions: HeardQuestions,
     /// What this process has leased.
     pub(in crate::store) leases: HeldLeases,
+    /// What this process may grant while Redis is away.
+    pub(in crate::store) part: HeldPart,
     /// The number under which slots are taken from now on.
     holder: AtomicU32,
 }
@@ -101,7 +106,8 @@ impl SharedRedis {
             may_publish: AtomicBool::new(true),
             questions: HeardQuestions::default(),
             // In a cluster a key and its leases may be moved to another server one after the other.
-            leases: HeldLeases::new(clock, settings.mode != Mode::Cluster),
+            leases: HeldLeases::new(clock.clone(), settings.mode != Mode::Cluster),
+            part: HeldPart::new(clock, ProcessMark::of_this_process()),
             holder: AtomicU32::new(fastrand::u32(..)),
             settings,
             time,
@@ -143,6 +149,11 @@ impl SharedRedis {
             down.push(DownServer { server, cause: "nomaster" });
         }
         Status { up: down.is_empty(), down }
+    }
+
+    /// What this gateway may grant of every limit while Redis is away.
+    pub fn part(&self) -> Part {
+        self.part.now()
     }
 
     /// How many keys the servers have, as of some seconds ago.

@@ -16,6 +16,7 @@ mod edges;
 mod histories;
 mod lease_model;
 mod leases;
+mod part_model;
 mod server;
 mod settlements;
 mod text;
