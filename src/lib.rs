@@ -114,6 +114,8 @@
 //! - Nothing below the gateway loads the live snapshot; it gets a reference to the one the request started with.
 //! - Units that a gateway has leased count in Redis as spent from the lease until it is given back or a window after its end. Its
 //!   holder stops by its own clock, counted from when it asked ([`store::leases`]).
+//! - While Redis is away the parts of every limit that gateways grant are at most the whole. One shrinks before it tells, and grows
+//!   only by what Redis grants from what is free ([`store::parts`]).
 //! - A reservation is settled exactly once, also when the client goes away. What reached the application and was not
 //!   answered keeps its slot.
 //! - Bans are looked up in this process, without a call: other gateways have announced theirs before.

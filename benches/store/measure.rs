@@ -99,6 +99,7 @@ fn store(server: &Server) -> (Runtime, RedisStore) {
         urls: vec![server.url().parse().expect("an address")],
         mode: Mode::Single,
         timeout: Duration::from_secs(5),
+        wait: 0,
         key_prefix: "portcullis".to_owned(),
     };
     let store = RedisStore::new(settings, Time::OfServer, Arc::new(Unobserved));

@@ -133,6 +133,7 @@ pub(super) fn keys_for_next_start(in_force: &store::Settings, configured: &store
                 ("store.redis.url", old.urls != new.urls),
                 ("store.redis.mode", old.mode != new.mode),
                 ("store.redis.timeout", old.timeout != new.timeout),
+                ("store.redis.wait", old.wait != new.wait),
                 ("store.redis.key_prefix", old.key_prefix != new.key_prefix),
             ];
             keys.extend(compared.into_iter().filter_map(|(key, differs)| differs.then_some(key)));
@@ -182,6 +183,7 @@ mod tests {
             urls: vec![url.parse().unwrap()],
             mode: Mode::Single,
             timeout: Duration::from_millis(100),
+            wait: 0,
             key_prefix: "portcullis".to_owned(),
         };
         store::Settings { redis: Some(redis), ..in_memory() }

@@ -7,6 +7,7 @@
 //! - [`denied_until`], [`resets`]: what this process knows of denials and resets in Redis.
 //! - [`bans`]: who is banned; [`sessions`]: who is signed in.
 //! - [`leases`]: units of limits in Redis that this process spends by itself.
+//! - [`parts`]: which part of every limit this process may grant while Redis is away.
 //! - [`shared_records`]: what the gateways on one Redis know of each other.
 //! - [`unsettled`]: reservations that wait for their outcome.
 //! - [`key_ring`], [`process_hasher`], `random`: signing keys, hashes and randomness; `slab`: a dense table.

@@ -62,7 +62,8 @@ impl Gateway {
             nodes: Nodes::Fixed(NonZeroU32::MIN),
         };
         let urls = urls.iter().map(|url| url.parse().expect("a url")).collect();
-        let redis = redis::Settings { urls, mode, timeout: Duration::from_secs(5), key_prefix: "gate".to_owned() };
+        let redis =
+            redis::Settings { urls, mode, timeout: Duration::from_secs(5), wait: 0, key_prefix: "gate".to_owned() };
         let (trips, stop) = (Arc::<RoundTrips>::default(), CancellationToken::new());
         let store = Failover::new(&settings, redis, Clock::system(), Arc::<RoundTrips>::clone(&trips));
         tokio::spawn(store.watch(stop.clone()));

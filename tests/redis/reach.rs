@@ -2,6 +2,7 @@
 
 use std::io;
 use std::io::Write;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::LazyLock;
 use std::sync::Mutex;
@@ -73,16 +74,20 @@ impl Observer for Seen {
 impl Reach {
     /// Begins to watch, and waits for the first contact.
     pub(crate) async fn begin(mode: Mode, urls: &[String]) -> Self {
-        Self::waiting(mode, urls, TIMEOUT).await
+        Self::waiting(mode, urls, TIMEOUT, Some(NonZeroU32::MIN)).await
     }
 
     /// The same, with calls that wait so long.
-    async fn waiting(mode: Mode, urls: &[String], timeout: Duration) -> Self {
+    async fn waiting(mode: Mode, urls: &[String], timeout: Duration, nodes: Option<NonZeroU32>) -> Self {
         log();
         let urls = urls.iter().map(|url| url.parse().expect("a url")).collect();
-        let settings = Settings { urls, mode, timeout, key_prefix: PREFIX.to_owned() };
+        let settings = Settings { urls, mode, timeout, wait: 0, key_prefix: PREFIX.to_owned() };
         let seen = Arc::new(Seen::default());
         let shared = Arc::new(SharedRedis::new(settings, Time::OfServer, Arc::<Seen>::clone(&seen)));
+        // Without a part nothing is sent that a test does not ask for.
+        if let Some(nodes) = nodes {
+            shared.fix_nodes(nodes);
+        }
         let denied = Arc::new(DeniedUntil::new(100));
         let clock = Clock::Manual(ManualClock::default());
         let local =
@@ -100,7 +105,12 @@ impl Reach {
 
     /// With the patience that a handshake takes on a machine that is busy with other tests.
     pub(crate) async fn patient(url: String) -> Self {
-        Self::waiting(Mode::Single, &[url], SOON * 20).await
+        Self::waiting(Mode::Single, &[url], SOON * 20, Some(NonZeroU32::MIN)).await
+    }
+
+    /// With a part of every limit, which is asked for.
+    pub(crate) async fn with_part(url: String) -> Self {
+        Self::waiting(Mode::Single, &[url], TIMEOUT, None).await
     }
 
     /// Counts one up under this name; how many there are now, and how long that took.

@@ -27,6 +27,22 @@ async fn nothing_much_is_sent_when_nobody_asks() {
     assert!(sent <= 4, "{sent} commands in 15 seconds, one of them this question");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_that_has_its_part_says_so_once_a_minute() {
+    let server = RedisServer::start();
+    let reach = Reach::with_part(server.url()).await;
+    eventually("it has the whole", || reach.shared.part().is_whole());
+    tokio::time::sleep(SOON).await;
+    let scripts = || {
+        let stats = server.cli(&["INFO", "commandstats"]);
+        let line = stats.lines().find_map(|line| line.trim().strip_prefix("cmdstat_evalsha:calls="));
+        line.and_then(|line| line.split(',').next()?.parse::<u64>().ok()).expect("a statistic")
+    };
+    let before = scripts();
+    tokio::time::sleep(SOON * 10).await;
+    assert!(scripts() - before <= 1);
+}
+
 #[tokio::test(flavor = "current_thread")]
 async fn concurrent_calls_share_writes() {
     let server = RedisServer::start();

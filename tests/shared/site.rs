@@ -67,6 +67,12 @@ impl Site {
         self.gateways.push(gateway);
     }
 
+    /// The same while Redis is away.
+    #[track_caller]
+    pub(super) fn add_without_redis(&mut self) {
+        self.gateways.push(Gateway::start(&self.config));
+    }
+
     /// One request on a connection of its own.
     pub(super) fn status(&self, gateway: usize, target: &str, key: &str) -> u16 {
         let address = self.gateways[gateway].address();

@@ -75,6 +75,7 @@ fn shows_none_of(redis: &RedisServer, most: usize, secret: &[&str]) {
         let number = |word: &str| word.parse::<i64>().unwrap_or_else(|_| panic!("an answer of Redis: {line}"));
         let (longest, expected, may_show) = match name.strip_prefix("portcullis:") {
             Some("keyring") => (KEYRING, "string", ""),
+            Some("parts") => (LONGEST, "hash", ""),
             Some("{bans}") => (LONGEST, "hash", LIMIT),
             Some("{bans}:ends" | "{bans}:kept") => (LONGEST, "zset", ""),
             // Bounded by what a gateway tells, not by what clients do.

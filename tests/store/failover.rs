@@ -55,6 +55,7 @@ impl Fixture for OverRedis {
             urls: vec![server.url().parse().expect("an address")],
             mode: Mode::Single,
             timeout: Duration::from_secs(10),
+            wait: 0,
             key_prefix: format!("over-{}", NUMBER.fetch_add(1, Ordering::Relaxed)),
         };
         let store = Failover::new(&settings, redis, Clock::Manual(clock.clone()), Arc::new(Answering));

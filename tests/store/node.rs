@@ -74,6 +74,7 @@ impl Node {
             urls: urls.iter().map(|url| url.parse().expect("an address")).collect(),
             mode,
             timeout,
+            wait: 0,
             key_prefix: PREFIX.to_owned(),
         };
         let store = Failover::new(&settings, redis, Clock::system(), Arc::new(NoObserver));

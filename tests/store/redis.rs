@@ -54,6 +54,7 @@ impl Redis {
             urls: vec![server.url().parse().expect("an address")],
             mode: Mode::Single,
             timeout: Duration::from_secs(10),
+            wait: 0,
             key_prefix: prefix.clone(),
         };
         let store = Shared(RedisStore::new(settings, time, Arc::new(Unobserved)));

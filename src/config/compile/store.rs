@@ -98,7 +98,20 @@ impl Compiler {
             urls,
             mode,
             timeout: self.span(&raw.timeout, DEFAULT_TIMEOUT),
+            wait: self.replicas(&raw.wait),
             key_prefix: self.key_prefix(&raw.key_prefix),
+        }
+    }
+
+    fn replicas(&mut self, wait: &Field<Spanned<u64>>) -> u32 {
+        let Some(Spanned { value, at }) = wait.get() else { return 0 };
+        match u32::try_from(*value) {
+            Ok(replicas) if replicas <= MOST_REPLICAS => replicas,
+            Ok(_) | Err(_) => {
+                let message = format!("`{value}` replicas are more than a server has");
+                self.mistakes.report(*at, message, format!("write a number from 0 to {MOST_REPLICAS}, such as `1`"));
+                0
+            }
         }
     }
 
@@ -228,6 +241,9 @@ fn wrong_scheme(scheme: &str, rest: &str) -> (String, String) {
     };
     (format!("`{scheme}://` is not a scheme of Redis"), help)
 }
+
+/// More than any server has.
+const MOST_REPLICAS: u32 = 100;
 
 const SCHEMES: [&str; 5] = ["redis", "rediss", "valkey", "valkeys", SOCKET];
 

@@ -40,6 +40,9 @@ section! {
         /// answers again.
         /// Default: 100ms.
         timeout: Spanned<Span>,
+        /// How many replicas must have a charge before it counts as made (`WAIT`). If they have it not within half of
+        /// `timeout`, the server counts as down. Default: 0.
+        wait: Spanned<u64>,
         /// How the name of every key begins. Gateways with the same prefix count together. Default: portcullis.
         key_prefix: Text,
     }

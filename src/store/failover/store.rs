@@ -59,8 +59,7 @@ impl Failover {
         local.sessions().share();
         let redis = RedisStore::new(redis, time, observer);
         if let Nodes::Fixed(nodes) = settings.nodes {
-            redis.shared().leases.set_nodes(nodes);
-            redis.shared().part.fix(nodes);
+            redis.shared().fix_nodes(nodes);
         }
         Self {
             redis,

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use super::part::Part;
 use super::part::WHOLE;
@@ -20,6 +21,7 @@ pub struct HeldPart {
     /// `nodes: N`: nothing is asked for.
     fixed: OnceLock<Part>,
     state: Mutex<State>,
+    reasons: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -30,8 +32,8 @@ struct State {
     number: u64,
     /// The process ends, and holds nothing from now on.
     has_left: bool,
-    /// Silent gateways that are known to be over. The next call says so.
-    over: Vec<String>,
+    /// The other gateways on this machine.
+    neighbours: Vec<String>,
 }
 
 /// What is said to Redis.
@@ -57,8 +59,12 @@ pub struct PartAnswer {
     pub fair: u64,
     /// How many gateways there are.
     pub gateways: u32,
-    /// Gateways on the machine of this one that were not heard of lately.
-    pub silent: Vec<String>,
+    /// A gateway comes or goes with this call: the others should call.
+    pub has_changed: bool,
+    /// For so long nothing is granted.
+    pub quiet_for: Duration,
+    /// The other gateways on the machine of this one.
+    pub neighbours: Vec<String>,
 }
 
 /// When to call again.
@@ -66,8 +72,8 @@ pub struct PartAnswer {
 pub enum NextCall {
     /// There is something to tell that others wait for.
     AtOnce,
-    /// This gateway has less than would be fair.
-    Soon,
+    /// This gateway has less than would be fair, and may be granted more after this time.
+    Soon(Duration),
     /// All is as it should be.
     Later,
 }
@@ -75,7 +81,7 @@ pub enum NextCall {
 impl HeldPart {
     /// Holds nothing.
     pub fn new(clock: Clock, mark: ProcessMark) -> Self {
-        Self { clock, mark, fixed: OnceLock::new(), state: Mutex::default() }
+        Self { clock, mark, fixed: OnceLock::new(), state: Mutex::default(), reasons: Notify::new() }
     }
 
     /// It is one of `nodes` equal parts, for ever.
@@ -109,7 +115,7 @@ impl HeldPart {
         }
         state.units = state.held(now);
         let held = Some(state.units);
-        Some(state.next_call(&self.mark, held, now))
+        Some(self.next_call(&mut state, held, now))
     }
 
     /// Holds nothing from now on; the call says so. `None`: there is nothing to say.
@@ -120,7 +126,7 @@ impl HeldPart {
         }
         state.units = 0;
         state.has_left = true;
-        Some(state.next_call(&self.mark, None, now))
+        Some(self.next_call(&mut state, None, now))
     }
 
     /// The answer to a call. Only that to the last one counts.
@@ -133,30 +139,49 @@ impl HeldPart {
         let units = answer.units.min(answer.fair);
         state.units = units;
         state.ends = call.sent + HELD_FOR;
-        state.over = answer.silent.iter().filter(|gateway| self.knows_is_over(gateway)).cloned().collect();
-        if units < answer.units || !state.over.is_empty() {
+        state.neighbours.clone_from(&answer.neighbours);
+        if units < answer.units || self.knows_of_one_over(&state) {
             NextCall::AtOnce
         } else if units < answer.fair {
-            NextCall::Soon
+            NextCall::Soon(answer.quiet_for)
         } else {
             NextCall::Later
         }
     }
 
+    /// Whether a gateway on this machine is over that Redis still knows. The next call says so.
+    pub fn is_one_over(&self) -> bool {
+        self.knows_of_one_over(&self.state.lock())
+    }
+
+    /// Something may be lost in Redis, or gateways come or go: the next call should be made at once.
+    pub fn call_at_once(&self) {
+        self.reasons.notify_one();
+    }
+
+    /// Waits for a reason to call at once.
+    pub async fn reason_to_call(&self) {
+        self.reasons.notified().await;
+    }
+
+    fn knows_of_one_over(&self, state: &State) -> bool {
+        state.neighbours.iter().any(|gateway| self.knows_is_over(gateway))
+    }
+
     fn knows_is_over(&self, gateway: &str) -> bool {
         gateway.parse().is_ok_and(|mark| self.mark.knows_is_over(&mark))
+    }
+
+    fn next_call(&self, state: &mut State, held: Option<u64>, now: Timestamp) -> PartCall {
+        state.number += 1;
+        let over = state.neighbours.iter().filter(|gateway| self.knows_is_over(gateway)).cloned().collect();
+        PartCall { gateway: self.mark.to_string(), number: state.number, held, over, sent: now }
     }
 }
 
 impl State {
     fn held(&self, now: Timestamp) -> u64 {
         if now < self.ends { self.units.min(WHOLE) } else { 0 }
-    }
-
-    fn next_call(&mut self, mark: &ProcessMark, held: Option<u64>, now: Timestamp) -> PartCall {
-        self.number += 1;
-        let over = std::mem::take(&mut self.over);
-        PartCall { gateway: mark.to_string(), number: self.number, held, over, sent: now }
     }
 }
 
@@ -181,7 +206,7 @@ mod tests {
     }
 
     fn answer(units: u64, fair: u64) -> PartAnswer {
-        PartAnswer { units, fair, gateways: 2, silent: Vec::new() }
+        PartAnswer { units, fair, gateways: 2, has_changed: false, quiet_for: Duration::ZERO, neighbours: Vec::new() }
     }
 
     fn ask(held: &HeldPart, units: u64, fair: u64) -> NextCall {
@@ -193,7 +218,7 @@ mod tests {
         let (held, _) = held_part();
         assert!(held.now().is_none());
         assert_eq!(held.call().expect("a call").held, Some(0));
-        assert_eq!(ask(&held, 0, WHOLE), NextCall::Soon);
+        assert_eq!(ask(&held, 0, WHOLE), NextCall::Soon(Duration::ZERO));
         assert!(held.now().is_none());
         assert_eq!(ask(&held, WHOLE, WHOLE), NextCall::Later);
         assert!(held.now().is_whole());
@@ -212,7 +237,7 @@ mod tests {
     fn what_redis_has_lost_and_given_to_others_is_given_up() {
         let (held, _) = held_part();
         ask(&held, WHOLE, WHOLE);
-        assert_eq!(ask(&held, 5, HALF), NextCall::Soon);
+        assert_eq!(ask(&held, 5, HALF), NextCall::Soon(Duration::ZERO));
         assert_eq!(held.now(), Part::of_units(5));
     }
 
@@ -261,10 +286,14 @@ mod tests {
         let (held, _) = held_part();
         let mut over = held.mark.to_string();
         over.push('9');
-        let silent = vec![held.mark.to_string(), over.clone(), "elsewhere-1-2".to_owned()];
+        let neighbours = vec![held.mark.to_string(), over.clone(), "elsewhere-1-2".to_owned()];
         let call = held.call().expect("a call");
-        assert_eq!(held.answered(&call, &PartAnswer { silent, ..answer(HALF, HALF) }), NextCall::AtOnce);
-        assert_eq!(held.call().expect("a call").over, [over]);
+        assert_eq!(held.answered(&call, &PartAnswer { neighbours, ..answer(HALF, HALF) }), NextCall::AtOnce);
+        assert!(held.is_one_over());
+        let call = held.call().expect("a call");
+        assert_eq!(call.over, [over]);
+        assert_eq!(held.answered(&call, &answer(HALF, HALF)), NextCall::Later);
+        assert!(!held.is_one_over());
         assert_eq!(held.call().expect("a call").over, Vec::<String>::new());
     }
 

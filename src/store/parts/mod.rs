@@ -2,7 +2,8 @@
 //! moment: while gateways start, end, crash, and lose their connection.
 //!
 //! Redis keeps a table: for each gateway its part, when it was heard of, and the number of its last call. Each gateway
-//! calls the script `parts.lua` once a second, and says what it holds.
+//! calls the script `parts.lua` and says what it holds: once a minute, at once when another one says on the channel that it comes
+//! or goes, and when Redis was restarted or emptied.
 //!
 //! - **A gateway shrinks first and tells then.** The answer says what would be fair, which is the same for all that are there.
 //!   A holder of more takes less for itself at once, and its next call tells so. What it gave up is free from then on.
@@ -15,9 +16,9 @@
 //!   nobody else is given its part before that.
 //! - **Unless its process is over.** A gateway on the same machine can know that, see [`ProcessMark`], and tells Redis. So
 //!   one that is started again after a crash need not wait.
-//! - **A table that was lost grants nothing for 2 s.** Redis was restarted, emptied, or is another server: those that are
-//!   there tell within a second what they hold. The same after nobody has called for 2 s, because the table may be an old one.
-//!   A gateway that does not reach Redis in these 2 s may lose its part to others, and uses it until its next answer.
+//! - **A table that was lost grants nothing for 2 s**, and neither does one that another server wrote, which may be an old one:
+//!   those that are there notice it, and tell what they hold. A gateway that does not reach Redis in these 2 s may lose its part
+//!   to others, and uses it until its next answer.
 //!
 //! - [`part`]: a part, and what it is of a count.
 //! - [`held`]: what this process holds: when it shrinks, grows and ends.

@@ -13,6 +13,8 @@ pub struct Settings {
     pub mode: Mode,
     /// How long a decision waits for Redis.
     pub timeout: Duration,
+    /// So many replicas must have a charge before it counts as made.
+    pub wait: u32,
     /// The prefix of every key, before a `:`.
     pub key_prefix: String,
 }

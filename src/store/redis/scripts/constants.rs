@@ -243,10 +243,10 @@ const OWN: [(&str, &str); 18] = [
     ("MOST_LEASES", "64"),
     // Nobody is granted a part so long after the table was lost, in us.
     ("PARTS_QUIET", "2000000"),
-    // A gateway that was not heard of for so long, in us, gets no part of what is free.
-    ("PARTS_SILENT", "3000000"),
-    // How many silent gateways an answer names.
-    ("MOST_SILENT", "64"),
+    // A gateway that was not heard of for so long, in us, is silent: it has missed two calls.
+    ("PARTS_SILENT", "150000000"),
+    // How many gateways on the machine of the caller an answer names.
+    ("MOST_NEIGHBOURS", "64"),
 ];
 
 /// `TAG_WIDE_LOG` of `StateTag::WideLog`.

@@ -1,5 +1,7 @@
 //! The call of the script that keeps the parts of all gateways.
 
+use std::time::Duration;
+
 use redis::Value;
 
 use super::invocation::Invocation;
@@ -28,7 +30,10 @@ pub(in crate::store::redis) fn invocation(name: &str, time: &Time, call: &PartCa
 /// `None`: this is no answer of the script.
 pub(in crate::store::redis) fn read(value: &Value) -> Option<PartAnswer> {
     let Value::Array(words) = value else { return None };
-    let [Value::Int(units), Value::Int(fair), Value::Int(gateways), silent @ ..] = words.as_slice() else {
+    let (numbers, neighbours) = words.split_first_chunk::<5>()?;
+    let [Value::Int(units), Value::Int(fair), Value::Int(gateways), Value::Int(changed), Value::Int(quiet_for)] =
+        numbers
+    else {
         return None;
     };
     let name = |word: &Value| match word {
@@ -39,6 +44,8 @@ pub(in crate::store::redis) fn read(value: &Value) -> Option<PartAnswer> {
         units: u64::try_from(*units).ok()?,
         fair: u64::try_from(*fair).ok()?,
         gateways: u32::try_from(*gateways).ok()?,
-        silent: silent.iter().filter_map(name).collect(),
+        has_changed: *changed == 1,
+        quiet_for: Duration::from_micros(u64::try_from(*quiet_for).ok()?),
+        neighbours: neighbours.iter().filter_map(name).collect(),
     })
 }

@@ -2,37 +2,62 @@
 
 use std::future;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::time;
+use tokio::time::Instant;
 use tracing::warn;
 
 use super::core::RedisCore;
-use crate::store::leases::HeldLeases;
 use crate::store::parts::NextCall;
 use crate::store::parts::PartCall;
 use crate::store::redis::scripts::parts;
 use crate::store::redis::topology::links::Links;
+use crate::store::redis::topology::node::RedisNode;
 use crate::store::redis::topology::shared::SharedRedis;
 use crate::store::redis::topology::slot;
 
+/// What gateways say on the channel when one comes or goes.
+const CHANGED: &str = "parts";
+
 /// The pause while all is as it should be.
-const LATER: Duration = Duration::from_secs(1);
+const LATER: Duration = Duration::from_secs(60);
+
+/// The same for a gateway that hears nothing of others, or that others do not hear.
+const LATER_DEAF: Duration = Duration::from_secs(5);
 
 /// The pause while this gateway has less than would be fair, and after a call that failed.
 const SOON: Duration = Duration::from_millis(250);
 
+/// So many times: what it waits for comes at once if it comes.
+const OFTEN: u32 = 40;
+
+/// How often gateways on this machine are looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How long the first answer of Redis may take before this gateway says that it holds nothing.
+const START: Duration = Duration::from_secs(1);
+
+/// Whether a message of the channel says that a gateway comes or goes.
+pub(super) fn is_change(message: &[u8]) -> bool {
+    message == CHANGED.as_bytes()
+}
+
 /// Calls for ever: one task for the process.
 pub(in crate::store::redis) async fn follow(shared: Arc<SharedRedis>) {
     let (links, name) = (Links::unobserved(&shared), parts::name(&shared.settings.key_prefix));
+    let mut repeated = 0;
     loop {
-        wait_for_owner(&shared, &name).await;
+        let node = wait_for_owner(&shared, &name).await;
         let Some(call) = shared.part.call() else { return future::pending().await };
         let next = ask(&shared, &links, &name, &call).await;
+        repeated = if matches!(next, NextCall::Soon(_)) { repeated + 1 } else { 0 };
         match next {
             NextCall::AtOnce => {}
-            NextCall::Soon => time::sleep(SOON).await,
-            NextCall::Later => time::sleep(LATER).await,
+            NextCall::Soon(granted_in) if repeated <= OFTEN => time::sleep(SOON.max(granted_in)).await,
+            NextCall::Soon(_) => wait(&shared, &name, &node, LATER_DEAF).await,
+            NextCall::Later => wait(&shared, &name, &node, if hears_all(&shared) { LATER } else { LATER_DEAF }).await,
         }
     }
 }
@@ -50,29 +75,54 @@ impl RedisCore {
 async fn ask(shared: &SharedRedis, links: &Links, name: &str, call: &PartCall) -> NextCall {
     let invocation = parts::invocation(name, &shared.time, call);
     let answer = links.call_best_effort(slot::of(name.as_bytes()), &invocation).await;
-    let Some(answer) = answer.ok().and_then(|value| parts::read(&value)) else { return NextCall::Soon };
-    set_gateways(&shared.leases, answer.gateways);
-    shared.part.answered(call, &answer)
+    let Some(answer) = answer.ok().and_then(|value| parts::read(&value)) else {
+        return NextCall::Soon(Duration::ZERO);
+    };
+    if let Ok(gateways) = answer.gateways.try_into() {
+        shared.leases.set_nodes(gateways);
+    }
+    let next = shared.part.answered(call, &answer);
+    if answer.has_changed {
+        // Those that do not hear it call within a minute.
+        let _ = links.publish(&shared.channel(), CHANGED).await;
+    }
+    next
 }
 
-fn set_gateways(leases: &HeldLeases, gateways: u32) {
-    if let Ok(gateways) = gateways.try_into() {
-        leases.set_nodes(gateways);
+fn hears_all(shared: &SharedRedis) -> bool {
+    shared.questions.is_listening() && shared.may_publish.load(Ordering::Acquire)
+}
+
+/// Waits for so long, or until there is a reason to call earlier.
+async fn wait(shared: &SharedRedis, name: &str, node: &Arc<RedisNode>, pause: Duration) {
+    let end = Instant::now() + pause;
+    let is_neighbour_over = async {
+        while !shared.part.is_one_over() {
+            time::sleep(LOOK).await;
+        }
+    };
+    tokio::select! {
+        () = time::sleep_until(end) => {}
+        () = shared.part.reason_to_call() => {}
+        () = shared.wait_for_other_owner(name, node) => {}
+        () = is_neighbour_over => {}
     }
 }
 
 /// Waits until the server of the table is up. Says so when this gateway has no part meanwhile.
-async fn wait_for_owner(shared: &SharedRedis, name: &str) {
+async fn wait_for_owner(shared: &SharedRedis, name: &str) -> Arc<RedisNode> {
     let up = shared.wait_for_owner(name);
     tokio::pin!(up);
     // At the start the server was not probed yet.
-    let patience = shared.part.ends_in().unwrap_or(LATER);
-    if time::timeout(patience, &mut up).await.is_ok() {
-        return;
+    let patience = shared.part.ends_in().unwrap_or(START);
+    if let Ok(node) = time::timeout(patience, &mut up).await {
+        return node;
     }
-    warn!(
-        "Redis is away and this gateway holds no part of any limit: what counts by `on_failure: local` is denied until Redis \
-         is back"
-    );
-    up.await;
+    if !shared.part.is_fixed() {
+        warn!(
+            "Redis is away and this gateway holds no part of any limit: what counts by `on_failure: local` is denied until \
+             Redis is back"
+        );
+    }
+    up.await
 }

@@ -238,7 +238,11 @@ impl RedisCore {
         };
         let invocation = group.invocation(purpose);
         let patience = self.shared.settings.timeout * PATIENCE;
-        let answer = peer_timeout(patience, pin!(self.links.call(part.slot, &invocation))).await;
+        let has_charged = |answer: &Value| {
+            let is_charged = |verdict: &Verdict| verdict.charged.is_some();
+            answer::read(answer, &part.charges).is_some_and(|answer| answer.verdicts.iter().any(is_charged))
+        };
+        let answer = peer_timeout(patience, pin!(self.links.charge(part.slot, &invocation, has_charged))).await;
         let answer = answer.map_err(|PeerTimedOut| Overload)?;
         let Some(Answer { mut verdicts, leased }) = answer.ok().and_then(|answer| answer::read(&answer, &part.charges))
         else {

@@ -10,6 +10,7 @@ use tokio::time;
 use tokio::time::Instant;
 use tracing::warn;
 
+use super::parts;
 use crate::store::redis::topology::node::RedisNode;
 use crate::store::redis::topology::shared::SharedRedis;
 use crate::store::redis::transport::breaker::DownCause;
@@ -43,6 +44,7 @@ pub(in crate::store::redis) async fn listen(shared: Arc<SharedRedis>, resets: Re
                 warned = false;
                 resets.subscribed();
                 shared.questions.set_listening(true);
+                shared.part.call_at_once();
                 wait_for_end(&shared, &node, &connection).await;
                 shared.questions.set_listening(false);
                 resets.unsubscribed();
@@ -90,11 +92,15 @@ async fn subscribe(
             (PushKind::Message, [_, Value::BulkString(message)]) if Question::is_in(message) => {
                 asked.questions.receive(message);
             }
+            (PushKind::Message, [_, Value::BulkString(message)]) if parts::is_change(message) => {
+                asked.part.call_at_once();
+            }
             (PushKind::Message, [_, Value::BulkString(message)]) => resets.apply_message(message),
             // An invalidation of all keys: the server was emptied.
             (PushKind::Invalidate, [Value::Nil]) => {
                 // There is nothing to give back to.
                 drop(asked.leases.take_all());
+                asked.part.call_at_once();
                 resets.server_emptied();
             }
             _ => {}

@@ -75,6 +75,30 @@ impl Links {
         self.observed(node, async |progress| self.run(slot, invocation, progress).await).await
     }
 
+    /// The same for a call of which `has_charged` says by its answer whether it has charged something: enough replicas must have
+    /// that then.
+    pub async fn charge(
+        &self,
+        slot: u16,
+        invocation: &Invocation,
+        has_charged: impl Fn(&Value) -> bool,
+    ) -> Result<Value, Failure> {
+        let Some(wait) = self.shared.replica_wait() else { return self.call(slot, invocation).await };
+        let node = self.shared.topology.node(slot).ok_or_else(|| self.unasked())?;
+        let run = async |progress: &mut Progress| {
+            let answer = self.run(slot, invocation, progress).await?;
+            let connection = progress.connection.take().filter(|_| has_charged(&answer));
+            if let Some(connection) = connection
+                && !Box::pin(connection.is_replicated(wait)).await
+            {
+                self.blame(progress, DownCause::NoReplicas);
+                return Err(Failure::Unknown);
+            }
+            Ok(answer)
+        };
+        self.observed(node, run).await
+    }
+
     /// The same for a call that is not a decision: a server that refuses it may still decide.
     pub async fn call_best_effort(&self, slot: u16, invocation: &Invocation) -> Result<Value, Failure> {
         let node = self.shared.topology.node(slot).ok_or(Failure::Open)?;
@@ -122,7 +146,7 @@ impl Links {
         call: impl AsyncFnOnce(&mut Progress) -> Result<Value, Failure>,
     ) -> Result<Value, Failure> {
         let begun = Instant::now();
-        let answer = call(&mut Progress { generation: 0, node, is_best_effort: false }).await?;
+        let answer = call(&mut Progress { generation: 0, node, connection: None, is_best_effort: false }).await?;
         self.observer.round_trip(begun.elapsed());
         Ok(answer)
     }
@@ -162,7 +186,10 @@ impl Links {
                     }
                     _ => return Err(self.refusal(progress, &ServerFault::of_answer(&error))),
                 },
-                other => return self.conclude(other, progress),
+                other => {
+                    progress.connection = Some(connection);
+                    return self.conclude(other, progress);
+                }
             }
         }
         Err(self.refusal(progress, &ServerFault::nonsense()))

@@ -28,6 +28,8 @@ pub(super) struct Established {
 pub(super) struct Progress {
     pub(super) node: Arc<RedisNode>,
     pub(super) generation: u64,
+    /// The one that brought the answer.
+    pub(super) connection: Option<RedisConnection>,
     /// A refusal of this call does not open the breaker.
     pub(super) is_best_effort: bool,
 }

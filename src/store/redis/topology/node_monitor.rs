@@ -135,8 +135,12 @@ async fn probe(
         // A server without slots takes no writes.
         None => connection.ask(&redis::cmd("PING")).await.map(drop)?,
     }
+    if let Some(wait) = shared.replica_wait() {
+        connection.wait_for_replicas(wait).await?;
+    }
     if fresh {
         // It may have restarted without its keys, or be another server at the same address.
+        shared.part.call_at_once();
         resets.server_emptied();
         warnings.look(connection, &node.address).await;
     }

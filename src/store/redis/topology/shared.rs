@@ -1,5 +1,6 @@
 //! What the cores of a process share about Redis.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU32;
@@ -27,6 +28,7 @@ use crate::store::redis::settings::Mode;
 use crate::store::redis::settings::Settings;
 use crate::store::redis::settings::Time;
 use crate::store::redis::transport::connect::Connector;
+use crate::store::redis::transport::replicas::ReplicaWait;
 use crate::store::shared_records::HeardQuestions;
 
 /// What the cores of a process share about Redis.
@@ -113,6 +115,18 @@ impl SharedRedis {
             time,
             observer,
         }
+    }
+
+    /// There are so many gateways on this Redis, always: each has an equal part.
+    pub fn fix_nodes(&self, nodes: NonZeroU32) {
+        self.leases.set_nodes(nodes);
+        self.part.fix(nodes);
+    }
+
+    /// What must have happened to a charge before it counts as made, if anything. Shorter than a server may be silent.
+    pub(in crate::store::redis) fn replica_wait(&self) -> Option<ReplicaWait> {
+        let replicas = NonZeroU32::new(self.settings.wait)?;
+        Some(ReplicaWait { replicas, patience: self.settings.timeout / 2 })
     }
 
     /// The keys that the gateway signs with.

@@ -22,6 +22,7 @@ use super::breaker::DownCause;
 use super::fault::SendError;
 use super::fault::ServerFault;
 use super::pipeline::Pipeline;
+use super::replicas::ReplicaWaits;
 use super::url::Login;
 
 /// A connection that many callers use at once. Clones share it, and it ends with the last clone.
@@ -29,6 +30,7 @@ use super::url::Login;
 pub(in crate::store::redis) struct RedisConnection {
     inner: ConnectionKind,
     driver: Arc<DriverTask>,
+    waits: Arc<ReplicaWaits>,
 }
 
 #[derive(Clone, Debug)]
@@ -61,7 +63,11 @@ impl RedisConnection {
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let (pipeline, driver) = Pipeline::over(stream, timeout);
-        let connection = Self { inner: ConnectionKind::Pipeline(pipeline), driver: DriverTask::start(driver) };
+        let connection = Self {
+            inner: ConnectionKind::Pipeline(pipeline),
+            driver: DriverTask::start(driver),
+            waits: Arc::default(),
+        };
         connection.log_in(login, database).await?;
         Ok(connection)
     }
@@ -90,7 +96,12 @@ impl RedisConnection {
             Ok::<(), redis::aio::SendError>(())
         });
         let (inner, driver) = MultiplexedConnection::new_with_config(&settings, stream, config).await?;
-        Ok(Self { inner: ConnectionKind::Library(inner), driver: DriverTask::start(driver) })
+        Ok(Self { inner: ConnectionKind::Library(inner), driver: DriverTask::start(driver), waits: Arc::default() })
+    }
+
+    /// The callers that wait for replicas.
+    pub(super) fn replica_waits(&self) -> &ReplicaWaits {
+        &self.waits
     }
 
     async fn log_in(&self, login: &Login, database: i64) -> Result<(), ServerFault> {

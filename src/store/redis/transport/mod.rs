@@ -2,6 +2,7 @@
 //!
 //! - [`url`]: the address of a server, and the login of the gateway.
 //! - [`connect`]: opens a [`connection`], with TLS and a login; [`pipeline`] and [`reply`]: shared by all callers of a core.
+//! - [`replicas`]: waits until replicas have what was written on a connection.
 //! - [`breaker`], [`fault`]: why a server is down, and the circuit breaker that stops calls to it.
 
 pub mod url;
@@ -10,6 +11,7 @@ pub(super) mod breaker;
 pub(super) mod connect;
 pub(super) mod connection;
 pub(super) mod fault;
+pub(super) mod replicas;
 
 mod pipeline;
 pub(crate) mod reply;

@@ -18,7 +18,7 @@ pub(super) const ALL: &[Mutant] = &[
     Mutant { rule: "a part ends by when the call was sent", ends_from_receiving: true, ..FAITHFUL },
     Mutant {
         rule: "the part of a gateway that is silent stays reserved",
-        replaced: &[("now - moment > 3636000000)", "true)")],
+        replaced: &[("now - moment > 3636000000)", "is_silent)")],
         ..FAITHFUL
     },
     Mutant {
@@ -37,8 +37,13 @@ pub(super) const ALL: &[Mutant] = &[
         ..FAITHFUL
     },
     Mutant {
+        rule: "neither does one that another server wrote",
+        replaced: &[("if server ~= this then", "quiet = quiet or now + 2000000\nif false then")],
+        ..FAITHFUL
+    },
+    Mutant {
         rule: "a gateway that holds more than is noted gets no more than is free",
-        replaced: &[("math.min(held, math.max(own, free))", "held")],
+        replaced: &[("math.min(held, math.max(own or 0, free))", "held")],
         ..FAITHFUL
     },
     Mutant {

@@ -26,6 +26,8 @@ pub(super) struct World<'k> {
     now: Duration,
     gateways: Vec<Gateway>,
     calls: Vec<Call>,
+    /// The table as it was some time ago.
+    copy: Vec<Vec<u8>>,
     born: u32,
     /// Redis answers nobody.
     is_away: bool,
@@ -33,6 +35,8 @@ pub(super) struct World<'k> {
     is_faulty: bool,
     /// Until then two gateways may hold the same.
     excused_until: Duration,
+    /// From then on a gateway that crashed is known to be silent to all.
+    silent_from: Duration,
     mutant: Option<&'static Mutant>,
     /// The script as it is in this world.
     sha: String,
@@ -77,10 +81,12 @@ impl<'k> World<'k> {
             now: Duration::ZERO,
             gateways: Vec::new(),
             calls: Vec::new(),
+            copy: Vec::new(),
             born: 0,
             is_away: false,
             is_faulty: false,
             excused_until: Duration::ZERO,
+            silent_from: Duration::ZERO,
             mutant,
             sha,
             is_over: false,
@@ -102,11 +108,19 @@ impl<'k> World<'k> {
     }
 
     fn scene(&mut self) {
+        if self.random.bool() {
+            let mut read = redis::cmd("HGETALL");
+            read.arg(&self.name);
+            self.copy = redis::from_redis_value(self.keys.send(&read)).expect("a hash");
+        }
         match self.random.u32(0..9) {
             0 | 1 => self.start(),
             2 => self.end(),
             // What a crashed gateway held is used by nobody, and stays reserved.
-            3 => drop(self.remove()),
+            3 => {
+                drop(self.remove());
+                self.silent_from = self.now + SILENT_AFTER;
+            }
             4 => self.outage(),
             5 => self.lose_data(),
             6 => self.cut_off_for_long(),
@@ -114,10 +128,15 @@ impl<'k> World<'k> {
             _ => {}
         }
         self.is_faulty = true;
-        let faulty = Duration::from_millis(self.random.u64(0..6000));
-        self.pass(faulty);
+        for _ in 0..self.random.u32(0..20) {
+            self.notice();
+            self.pass(Duration::from_millis(300));
+        }
         self.is_faulty = false;
-        self.pass(SETTLED_AFTER);
+        // Who may have missed a message has subscribed anew.
+        self.notice();
+        let settled = self.silent_from.max(self.now + SETTLED_AFTER);
+        self.pass(settled.saturating_sub(self.now));
         if !self.is_over && self.mutant.is_none() {
             self.assert_settled();
         }
@@ -157,21 +176,40 @@ impl<'k> World<'k> {
         }
         self.pass(Duration::from_secs(3));
         self.is_away = false;
+        self.notice();
+    }
+
+    /// Every gateway that reaches Redis calls soon, because its connection is a new one.
+    fn notice(&mut self) {
+        for gateway in self.gateways.iter_mut().filter(|gateway| !gateway.is_cut_off) {
+            gateway.due = gateway.due.min(self.now + Duration::from_millis(self.random.u64(0..1000)));
+        }
     }
 
     /// Redis is emptied; all gateways reach it in the seconds after that.
     fn lose_data(&mut self) {
         self.calls.clear();
-        self.gateways.iter_mut().for_each(|gateway| {
-            if !gateway.is_cut_off {
-                gateway.due = gateway.due.min(self.now + CALLS_EVERY);
-            }
-        });
         self.keys.number(&["DEL", &self.name]);
+        if self.random.bool() {
+            self.restore_old_table();
+        }
         if self.random.bool() {
             self.start();
         }
+        self.notice();
         self.pass(Duration::from_secs(3));
+    }
+
+    /// Another server goes on with what it has, which is older.
+    fn restore_old_table(&mut self) {
+        let mut restore = redis::cmd("HSET");
+        restore.arg(&self.name).arg(&self.copy);
+        if !self.copy.is_empty() {
+            self.keys.send(&restore);
+            self.keys.number(&["HSET", &self.name, "server", "another"]);
+            // Gateways that have left since are there again.
+            self.silent_from = self.now + SILENT_AFTER;
+        }
     }
 
     /// Redis is emptied while a gateway does not reach it, whose part others may be given. When it is back, it gives that up.
@@ -217,8 +255,11 @@ impl<'k> World<'k> {
         let wake = self.now + HELD_FOR.saturating_sub(Duration::from_secs(60));
         self.gateways.iter_mut().for_each(|gateway| gateway.due = gateway.due.max(wake));
         self.pass(wake.saturating_sub(self.now));
-        let end = Duration::from_millis(self.random.u64(0..120_000));
-        self.pass(end);
+        // Then they call now and then, as if others came and went.
+        for _ in 0..self.random.u32(1..80) {
+            self.notice();
+            self.pass(Duration::from_secs(2));
+        }
         self.reach_redis();
     }
 
@@ -299,7 +340,18 @@ impl<'k> World<'k> {
     }
 
     fn returned(&mut self, call: &Call) {
-        let Some(answer) = call.answer.as_ref().filter(|_| !call.is_answer_lost) else { return };
+        let Some(answer) = call.answer.as_ref().filter(|_| !call.is_answer_lost) else {
+            // Whoever gets no answer calls again soon.
+            let again = self.now + CALLS_SOON * 2;
+            let gateways = self.gateways.iter_mut();
+            for gateway in gateways.filter(|gateway| gateway.number == call.gateway && !gateway.is_cut_off) {
+                gateway.due = gateway.due.min(again);
+            }
+            return;
+        };
+        if answer.has_changed {
+            self.publish(call.gateway);
+        }
         let Some(gateway) = self.gateways.iter_mut().find(|gateway| gateway.number == call.gateway) else { return };
         gateway.tick(self.now);
         let mut sent = call.said.clone();
@@ -309,17 +361,26 @@ impl<'k> World<'k> {
         if self.mutant.is_some_and(|mutant| mutant.tells_first) && answer.fair < answer.units && gateway.told.is_none()
         {
             gateway.told = Some(answer.fair);
-            gateway.due = gateway.due.min(self.now + CALLS_EVERY / 2);
+            gateway.due = gateway.due.min(self.now + CALLS_SOON * 2);
             return;
         }
         gateway.told = None;
         let next = match gateway.held.answered(&sent, answer) {
             NextCall::AtOnce => self.now,
-            NextCall::Soon => self.now + CALLS_EVERY / 4,
+            NextCall::Soon(granted_in) => self.now + CALLS_SOON.max(granted_in),
             NextCall::Later => gateway.due,
         };
         if !gateway.is_cut_off {
             gateway.due = gateway.due.min(next);
+        }
+    }
+
+    /// Others hear that a gateway comes or goes, unless that is lost.
+    fn publish(&mut self, by: u32) {
+        for gateway in self.gateways.iter_mut().filter(|gateway| gateway.number != by && !gateway.is_cut_off) {
+            if !self.is_faulty || self.random.bool() {
+                gateway.due = gateway.due.min(self.now + Duration::from_micros(self.random.u64(100..2000)));
+            }
         }
     }
 
@@ -366,7 +427,13 @@ fn load(keys: &mut Keys, mutant: Option<&'static Mutant>) -> String {
 }
 
 /// How often a gateway calls.
-const CALLS_EVERY: Duration = Duration::from_secs(1);
+const CALLS_EVERY: Duration = Duration::from_secs(60);
+
+/// The same while it has less than would be fair.
+const CALLS_SOON: Duration = Duration::from_millis(250);
+
+/// Until a gateway has missed two calls, and all others have called then.
+const SILENT_AFTER: Duration = Duration::from_secs(220);
 
 /// Where nothing is faulty.
 const ANSWERED_WITHIN: Duration = Duration::from_millis(5);

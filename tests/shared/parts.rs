@@ -1,0 +1,130 @@
+//! The part of every limit that a gateway grants while Redis is away.
+
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::site::RAW;
+use crate::site::Site;
+use crate::site::alone;
+use crate::site::ask_admin;
+use crate::support::Caller;
+use crate::support::Gateway;
+use crate::support::Stopwatch;
+use crate::support::eventually;
+
+const LIMIT: &str = "limits:\n  - {name: of-the-test, key: header.x-key, rate: 12/hour}";
+
+/// Within this time all gateways have their parts.
+const SETTLED_WITHIN: Duration = Duration::from_secs(10);
+
+/// As `status` shows it.
+fn part(gateway: &Gateway) -> f64 {
+    let status: Value = ask_admin(gateway, "GET", "/api/v1/status").json();
+    let part = status["store"]["part"].as_f64().expect("a part");
+    let metrics = ask_admin(gateway, "GET", "/metrics").text();
+    let line = metrics.lines().find_map(|line| line.strip_prefix("portcullis_store_part{kind=\"redis\"} "));
+    let told: f64 = line.expect("a metric").parse().expect("a number");
+    assert!((0.0..=1.0).contains(&told), "{told}");
+    part
+}
+
+/// Waits until every gateway holds one of so many equal parts, and asserts that all of them are never more than the whole.
+#[track_caller]
+pub(super) fn settles(gateways: &[Gateway], parts: f64) {
+    let waited = Stopwatch::start();
+    loop {
+        // Read one after the other, and one may shrink and another one grow in between: what all held at one moment is for the
+        // model of the script to show.
+        let held: Vec<f64> = gateways.iter().map(part).collect();
+        if held.iter().all(|part| (part - 1.0 / parts).abs() < 1e-9) {
+            return;
+        }
+        assert!(waited.elapsed() < SETTLED_WITHIN, "{held:?}, not {parts} equal parts");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Sends many requests of one key to every gateway at once. Returns how many passed at each.
+fn hammered(site: &Site, key: &str) -> Vec<usize> {
+    let clock = site.application.clock();
+    let passed = |gateway: &Gateway| {
+        let address = gateway.address();
+        move || {
+            let mut caller = Caller::default();
+            let statuses = (0..40).map(|_| caller.call(address, "/", key, clock).expect("an answer"));
+            statuses.filter(|status| *status == 200).count()
+        }
+    };
+    thread::scope(|scope| {
+        let callers: Vec<_> = site.gateways.iter().map(|gateway| scope.spawn(passed(gateway))).collect();
+        callers.into_iter().map(|caller| caller.join().expect("no panic")).collect()
+    })
+}
+
+#[test]
+fn all_parts_are_the_whole_while_gateways_come_and_go() {
+    let _alone = alone();
+    let mut site = Site::start(1, "", "", LIMIT);
+    settles(&site.gateways, 1.0);
+    site.add(&[]);
+    site.add(&[]);
+    settles(&site.gateways, 3.0);
+
+    // Without Redis they grant what they hold, and one that starts grants nothing.
+    site.redis.kill();
+    assert_eq!(hammered(&site, &format!("{RAW}-first")), [4, 4, 4]);
+    site.add_without_redis();
+    let late = &site.gateways[3];
+    assert!(part(late).abs() < 1e-9);
+    let says_so = |line: &String| line.contains("holds no part of any limit");
+    eventually("it says that it holds nothing", || late.log_messages().iter().any(says_so));
+    assert_eq!(hammered(&site, &format!("{RAW}-second")), [4, 4, 4, 0]);
+
+    // Redis comes back without its data.
+    site.redis.restart();
+    settles(&site.gateways, 4.0);
+
+    // One ends in order, and one is killed.
+    let mut ended = site.gateways.remove(0);
+    ended.signal("TERM");
+    ended.ended();
+    settles(&site.gateways, 3.0);
+    site.gateways[0].kill();
+    let _killed = site.gateways.remove(0);
+    settles(&site.gateways, 2.0);
+    site.redis.kill();
+    assert_eq!(hammered(&site, &format!("{RAW}-third")), [6, 6]);
+    site.redis.restart();
+}
+
+#[test]
+fn a_gateway_that_is_stopped_keeps_its_part() {
+    let _alone = alone();
+    let mut site = Site::start(2, "", "", LIMIT);
+    settles(&site.gateways, 2.0);
+    site.gateways[1].pause();
+    site.add(&[]);
+    // The other two divide what the stopped one does not hold: it will use its half, should it go on without Redis.
+    let waited = Stopwatch::start();
+    while waited.elapsed() < Duration::from_secs(7) {
+        let held = part(&site.gateways[0]) + part(&site.gateways[2]);
+        assert!(held <= 0.5 + 1e-9, "{held}");
+        thread::sleep(Duration::from_millis(50));
+    }
+    site.redis.kill();
+    site.gateways[1].resume();
+    let passed = hammered(&site, &format!("{RAW}-stopped"));
+    assert_eq!(passed[1], 6);
+    assert!(passed[0] + passed[2] <= 6, "{passed:?}");
+    site.redis.restart();
+    settles(&site.gateways, 3.0);
+}
+
+#[test]
+fn a_number_fixes_the_part() {
+    let _alone = alone();
+    let site = Site::start(1, "", "  nodes: 5", LIMIT);
+    settles(&site.gateways, 5.0);
+}
