@@ -1,5 +1,6 @@
 //! Health checks: asks each server at intervals whether it is healthy.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,6 @@ use http_body_util::Full;
 use hyper_util::rt::TokioIo;
 use tokio::time::MissedTickBehavior;
 use tokio::time::interval;
-use tokio::time::timeout;
 use tower::service_fn;
 use tracing::info;
 use tracing::warn;
@@ -31,6 +31,8 @@ use super::settings::Timeouts;
 use crate::http_client;
 use crate::http_client::Client;
 use crate::http_client::root_cause;
+use crate::timer::PeerTimedOut;
+use crate::timer::peer_timeout;
 
 /// Checks a server until the future is dropped.
 pub(super) async fn check_forever(settings: &Settings, server: &Arc<Server>, check: &HealthCheck) {
@@ -42,11 +44,11 @@ pub(super) async fn check_forever(settings: &Settings, server: &Arc<Server>, che
     loop {
         ticks.tick().await;
         let shortages = descriptor_shortages();
-        let answered = timeout(check.timeout, ask(server, check, &settings.host)).await;
+        let answered = peer_timeout(check.timeout, pin!(ask(server, check, &settings.host))).await;
         let fault = match answered {
             Ok(Ok(())) => None,
             Ok(Err(fault)) => Some(fault),
-            Err(_) => Some(format!("no answer within {} ms", check.timeout.as_millis())),
+            Err(PeerTimedOut) => Some(format!("no answer within {} ms", check.timeout.as_millis())),
         };
         if fault.is_some() && shortages != descriptor_shortages() {
             // The gateway lacked a descriptor: the server may not have been asked.

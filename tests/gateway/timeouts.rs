@@ -298,3 +298,22 @@ fn a_gateway_that_was_stopped_takes_what_came_meanwhile() {
         eventually("the connection is closed", || gateway.connections() == 0);
     }
 }
+
+#[test]
+fn a_gateway_that_was_stopped_takes_no_healthy_server_for_sick() {
+    let origin = Origin::answering(|_| Answer::ok("well").after(Duration::from_millis(150)));
+    let gateway = Gateway::start(format!(
+        "upstream: app\nupstreams:\n  app:\n    servers: [{}]\n    health: {{path: /healthz, every: 50ms, timeout: 400ms, unhealthy: 1}}",
+        origin.url()
+    ));
+    for _ in 0..4 {
+        let asked = origin.count();
+        eventually("the server is asked", || origin.count() > asked);
+        gateway.pause();
+        thread::sleep(2 * SHORT);
+        gateway.resume();
+        assert_eq!(gateway.get("/").send().text(), "well");
+    }
+    let said = gateway.log_messages();
+    assert!(!said.iter().any(|line| line.contains("unhealthy")), "{said:#?}");
+}

@@ -168,7 +168,7 @@ impl Failover {
     /// The verdict of a key for which Redis is not asked.
     fn counted_here(&self, charge: &Charge<'_>) -> Verdict {
         let mut verdict = self.local.look_at(charge);
-        if !self.shared().part().is_whole() && verdict.passes() {
+        if verdict.passes() && !self.shared().part().is_whole() {
             verdict.standings.clear();
         }
         verdict

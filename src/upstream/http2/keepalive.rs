@@ -1,16 +1,17 @@
 //! Notices a server that vanished while requests are under way.
 
 use std::future::pending;
+use std::pin::pin;
 use std::time::Duration;
 
 use h2::Ping;
 use h2::PingPong;
 use tokio::time::Instant;
 use tokio::time::sleep_until;
-use tokio::time::timeout;
 
 use super::connection::ConnectionState;
 use super::read_monitor::LastRead;
+use crate::timer::peer_timeout;
 
 /// Returns when requests are under way, nothing has been read for long, and the server did not answer a ping.
 pub(super) async fn ping_unanswered(pings: Option<PingPong>, last_read: &LastRead, state: &ConnectionState) {
@@ -22,8 +23,11 @@ pub(super) async fn ping_unanswered(pings: Option<PingPong>, last_read: &LastRea
         next_check = Instant::now() + PING_AFTER;
         if due > Instant::now() {
             next_check = due;
-        } else if state.streams() > 0 && !matches!(timeout(PONG_WITHIN, pings.ping(Ping::opaque())).await, Ok(Ok(_))) {
-            return;
+        } else if state.streams() > 0 {
+            let pong = peer_timeout(PONG_WITHIN, pin!(pings.ping(Ping::opaque()))).await;
+            if !matches!(pong, Ok(Ok(_))) {
+                return;
+            }
         }
     }
 }

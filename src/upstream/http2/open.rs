@@ -3,12 +3,12 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
 use h2::client::Builder;
 use tokio::select;
-use tokio::time::timeout;
 
 use super::connection::ConnectionState;
 use super::connection::Http2Connection;
@@ -16,6 +16,8 @@ use super::driver::Driver;
 use super::driver::MAX_STREAMS;
 use super::driver::max_streams;
 use super::read_monitor::ReadMonitor;
+use crate::timer::PeerTimedOut;
+use crate::timer::peer_timeout;
 use crate::upstream::connect::connect;
 use crate::upstream::error::FailureCause;
 use crate::upstream::protocol::Protocol;
@@ -50,7 +52,9 @@ pub(super) async fn open(
             _ = first_byte => Ok(()),
         }
     };
-    timeout(timeouts.connect, server_speaks).await.map_err(|_| FailureCause::ConnectTimeout)??;
+    peer_timeout(timeouts.connect, pin!(server_speaks))
+        .await
+        .map_err(|PeerTimedOut| FailureCause::ConnectTimeout)??;
     // What has arrived is read now: a connection that ends at it was not HTTP/2.
     let ended = poll_fn(|cx| Poll::Ready(Pin::new(&mut connection).poll(cx).is_ready())).await;
     let most = max_streams(&connection);
