@@ -64,7 +64,7 @@ fn import(predecessor: &mut Predecessor, store: &mut MemoryStore) -> bool {
 }
 
 /// Starts the background task of a store. Waits a while for the first answer of Redis, so that the first requests are
-/// decided there. After `stop` the task writes its last snapshot and ends.
+/// decided there, and for a part of every limit, so that there is something to grant should Redis fail. After `stop` the task writes its last snapshot and ends.
 pub(super) async fn start_task(
     store: &AnyStore,
     snapshot_writer: &Arc<SnapshotWriter>,
@@ -77,6 +77,7 @@ pub(super) async fn start_task(
         AnyStore::Shared(shared) => {
             let watching = tokio::spawn(shared.watch(stop.clone()));
             shared.shared().first_contact(FIRST_CONTACT_TIMEOUT).await;
+            shared.shared().first_part(FIRST_PART_TIMEOUT).await;
             watching
         }
     }
@@ -84,6 +85,9 @@ pub(super) async fn start_task(
 
 /// A Redis that hangs must not make the start hang.
 const FIRST_CONTACT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A Redis that has no parts yet grants none for 2 s.
+const FIRST_PART_TIMEOUT: Duration = Duration::from_millis(2500);
 
 /// Counts round trips and failures of the store in the metrics.
 #[derive(Debug)]

@@ -10,7 +10,6 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::flood::commands;
-use crate::parts;
 use crate::questions::calls;
 use crate::site::RAW;
 use crate::site::Site;
@@ -179,7 +178,6 @@ fn bans_cost_a_redis_at_rest_a_few_commands_a_minute() {
     let site = site(3);
     trip(&site, 0, RAW);
     know(&site.gateways, 1);
-    parts::settles(&site.gateways, 3.0);
     thread::sleep(Duration::from_secs(1));
     let before = commands(&site.redis);
     thread::sleep(Duration::from_secs(12));
@@ -205,7 +203,6 @@ fn who_may_not_tell_of_bans_is_believed_within_a_second_all_the_same() {
     know(&gateways, 1);
     lift(&gateways[1], &ban);
     know(&gateways, 0);
-    parts::settles(&gateways, 2.0);
     let before = commands(&redis);
     thread::sleep(Duration::from_secs(4));
     let asked = commands(&redis) - before - 1.0;

@@ -1,6 +1,5 @@
 //! What `/readyz` answers under each policy during an outage.
 
-use crate::parts;
 use crate::site::RAW;
 use crate::site::Site;
 use crate::site::alone;
@@ -15,7 +14,6 @@ const LIMIT: &str = "limits:\n  - {name: of-the-test, key: header.x-key, rate: 4
 fn away(policy: &str) -> (u16, Vec<u16>) {
     let mut site = Site::start(1, "timeout: 100ms", &format!("  on_failure: {policy}"), LIMIT);
     assert_eq!(ask_admin(&site.gateways[0], "GET", "/readyz").status, 200);
-    parts::settles(&site.gateways, 1.0);
     site.redis.kill();
     eventually("the gateway says that Redis is away", || {
         site.status(0, "/", &format!("{RAW}-other"));

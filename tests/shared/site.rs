@@ -88,8 +88,11 @@ impl Drop for Site {
     }
 }
 
-/// A configuration with an admin listener, whose store is a Redis.
+/// A configuration with an admin listener, whose store is a Redis. Without `nodes` in `store` each gateway holds the whole from its
+/// first moment on, for which others would wait 2 s.
 pub(super) fn config(upstream: &str, redis: &str, store: &str, rest: &str) -> String {
+    let nodes = if store.contains("nodes:") { "" } else { "\n  nodes: 1" };
+    let store = format!("{store}{nodes}");
     let log = "log: {level: info, format: json, requests: false}";
     let admin = "admin: {address: 127.0.0.1:0}";
     format!("upstream: {upstream}\n{admin}\n{log}\nstore:\n  redis: {{{redis}}}\n{store}\n{rest}\n")

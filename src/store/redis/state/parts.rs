@@ -82,6 +82,7 @@ async fn ask(shared: &SharedRedis, links: &Links, name: &str, call: &PartCall) -
         shared.leases.set_nodes(gateways);
     }
     let next = shared.part.answered(call, &answer);
+    shared.notify();
     if answer.has_changed {
         // Those that do not hear it call within a minute.
         let _ = links.publish(&shared.channel(), CHANGED).await;

@@ -151,6 +151,18 @@ impl SharedRedis {
         drop(time::timeout(patience, contact).await);
     }
 
+    /// Waits until this gateway holds a part of every limit, but no longer than `patience`, and only while Redis is up.
+    pub async fn first_part(&self, patience: Duration) {
+        let mut updates = self.updates.subscribe();
+        let part = async {
+            while self.part().is_none() && self.status().up {
+                // The sender is in `self`: it outlives this.
+                drop(updates.changed().await);
+            }
+        };
+        drop(time::timeout(patience, part).await);
+    }
+
     pub fn status(&self) -> Status {
         let map = self.topology.map();
         let down = map.masters.iter().filter_map(|node| {
