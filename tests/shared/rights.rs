@@ -58,6 +58,8 @@ fn the_rights_that_the_book_lists_are_enough() {
     assert_eq!((&history["scope"], &history["missing"]), (&json!("all"), &json!([])));
     assert!(history["routes"]["-"]["denied"].as_array().expect("steps").iter().any(|step| *step != 0), "{history}");
     for gateway in [&gateway, &other] {
+        let part = || ask_admin(gateway, "GET", "/api/v1/status").json()["store"]["part"].as_f64();
+        eventually("it holds its part", || part() == Some(0.5));
         assert_eq!(said_of_redis(gateway), Vec::<String>::new());
     }
     state::is_clean(&redis, 5000);

@@ -14,11 +14,19 @@ for name in ARGV[2]:gmatch('%S+') do
 end
 local machine = gateway:match('^[^-]*-')
 
+-- Pages, which may repeat a field: users who were given the rights of the book before may not read all at once.
+local entries, cursor = {}, '0'
+repeat
+    local page = call('HSCAN', KEYS[1], cursor, 'COUNT', 1000)
+    for i = 1, #page[2], 2 do
+        entries[page[2][i]] = page[2][i + 1]
+    end
+    cursor = page[1]
+until cursor == '0'
+
 local server, quiet, own
 local own_number, others, reserved, live, changed = 0, 0, 0, 1, 0
-local entries = call('HGETALL', KEYS[1])
-for i = 1, #entries, 2 do
-    local name, value = entries[i], entries[i + 1]
+for name, value in pairs(entries) do
     if name == 'server' then
         server = value
     elseif name == 'quiet' then
