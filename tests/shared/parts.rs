@@ -9,8 +9,12 @@ use crate::site::RAW;
 use crate::site::Site;
 use crate::site::alone;
 use crate::site::ask_admin;
+use crate::site::config;
+use crate::site::url_of_mute;
 use crate::support::Caller;
 use crate::support::Gateway;
+use crate::support::Ledger;
+use crate::support::RedisServer;
 use crate::support::Stopwatch;
 use crate::support::eventually;
 
@@ -121,6 +125,70 @@ fn a_gateway_that_is_stopped_keeps_its_part() {
     assert!(passed[0] + passed[2] <= 6, "{passed:?}");
     site.redis.restart();
     settles(&site.gateways, 3.0);
+}
+
+/// Asserts for so long that the parts are at no moment more than the whole.
+#[track_caller]
+fn are_never_more_than_the_whole(gateways: &[Gateway], span: Duration) {
+    let waited = Stopwatch::start();
+    while waited.elapsed() < span {
+        // Those that came last are read first: they only grow, and what they are granted is given up before.
+        let held: Vec<f64> = gateways.iter().rev().map(part).collect();
+        assert!(held.iter().sum::<f64>() <= 1.0 + 1e-9, "{held:?} after {:?}", waited.elapsed());
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_table_that_is_lost_unseen_gives_nothing_away() {
+    let _alone = alone();
+    let mut site = Site::start(2, "", "", LIMIT);
+    settles(&site.gateways, 2.0);
+    // Nobody is told of a single key that is removed or evicted: whoever calls first finds nothing.
+    assert_eq!(site.redis.cli(&["DEL", "portcullis:parts"]), "1");
+    site.add(&[]);
+    are_never_more_than_the_whole(&site.gateways, Duration::from_secs(5));
+    settles(&site.gateways, 3.0);
+}
+
+#[test]
+fn neither_does_it_where_gateways_hear_nothing_of_each_other() {
+    let _alone = alone();
+    let redis = RedisServer::start();
+    let user = ["ACL", "SETUSER", "deaf", "on", ">any", "~*", "+@all", "-publish", "-subscribe", "-client|tracking"];
+    assert_eq!(redis.cli(&user), "OK");
+    let application = Ledger::start();
+    let place = format!("url: \"{}\"", redis.url().replace("redis://", "redis://deaf:any@"));
+    let configuration = config(&application.url(), &place, "", LIMIT);
+    let gateways = [(); 2].map(|()| Gateway::start(&configuration));
+    settles(&gateways, 2.0);
+    // One is stopped when it would call, so that they call at moments that are far apart.
+    gateways[1].pause();
+    thread::sleep(Duration::from_millis(7500));
+    gateways[1].resume();
+    for _ in 0..3 {
+        assert_eq!(redis.cli(&["DEL", "portcullis:parts"]), "1");
+        are_never_more_than_the_whole(&gateways, Duration::from_secs(9));
+        settles(&gateways, 2.0);
+    }
+}
+
+#[test]
+fn parts_settle_where_gateways_may_not_publish() {
+    let _alone = alone();
+    let redis = RedisServer::start();
+    let application = Ledger::start();
+    let configuration = config(&application.url(), &format!("url: \"{}\"", url_of_mute(&redis)), "", LIMIT);
+    let mut gateways = vec![Gateway::start(&configuration)];
+    settles(&gateways, 1.0);
+    gateways.push(Gateway::start(&configuration));
+    settles(&gateways, 2.0);
+    gateways.push(Gateway::start(&configuration));
+    settles(&gateways, 3.0);
+    gateways[0].signal("TERM");
+    gateways[0].ended();
+    gateways.remove(0);
+    settles(&gateways, 2.0);
 }
 
 #[test]

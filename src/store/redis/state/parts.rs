@@ -24,8 +24,9 @@ const CHANGED: &str = "parts";
 /// The pause while all is as it should be.
 const LATER: Duration = Duration::from_secs(60);
 
-/// The same for a gateway that hears nothing of others, or that others do not hear.
-const LATER_DEAF: Duration = Duration::from_secs(5);
+/// The same for a gateway that hears nothing of others, or that others do not hear: shorter than a table that was lost grants
+/// nothing, so that this gateway tells what it holds before others are given it.
+const LATER_DEAF: Duration = Duration::from_secs(1);
 
 /// The pause while this gateway has less than would be fair, and after a call that failed.
 const SOON: Duration = Duration::from_millis(250);

@@ -47,6 +47,8 @@ pub(in crate::store::redis) async fn listen(shared: Arc<SharedRedis>, resets: Re
                 shared.part.call_at_once();
                 wait_for_end(&shared, &node, &connection).await;
                 shared.questions.set_listening(false);
+                // Until the next subscription it must ask.
+                shared.part.call_at_once();
                 resets.unsubscribed();
                 PACE
             }
