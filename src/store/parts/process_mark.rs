@@ -25,8 +25,10 @@ impl ProcessMark {
     /// Of this process. Where the kernel does not tell what is needed, it is a mark that no other process can judge.
     pub fn of_this_process() -> Self {
         let pid = rustix::process::getpid().as_raw_nonzero().get();
-        let machine = machine().unwrap_or_else(|| format!("{:032x}", u128::from_le_bytes(random_bytes())));
-        Self { machine, pid, started: stat(pid).map_or(0, |stat| stat.started) }
+        match (machine(), stat(pid)) {
+            (Some(machine), Some(stat)) => Self { machine, pid, started: stat.started },
+            _ => Self { machine: format!("{:032x}", u128::from_le_bytes(random_bytes())), pid, started: 0 },
+        }
     }
 
     /// Whether the other process is certainly over. Only those of the machine that `self` is on can be known to be.
