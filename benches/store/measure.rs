@@ -17,6 +17,7 @@ use portcullis::limit::Count;
 use portcullis::limit::OnFailure;
 use portcullis::limit::Rule;
 use portcullis::store::Observer;
+use portcullis::store::redis::HashSlot;
 use portcullis::store::redis::Mode;
 use portcullis::store::redis::RedisStore;
 use portcullis::store::redis::Settings;
@@ -85,13 +86,17 @@ pub(crate) fn fill(server: &Server, rates: &str, keys: u32, units: u32) {
 }
 
 async fn decide(store: &RedisStore, rule: &Rule, number: u32) {
-    // Spread as hashes are.
-    let key = KeyHash(u128::from(number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
+    let key = spread(number);
     let charge =
         // Attempts are charged whether or not they pass, so each decision writes.
         Charge { limit: 0, key, rule, count: Count::Attempts, force: Force::Binding, on_failure: OnFailure::Local, items: Items::new(), unless_known: false, is_free: false, leases: false };
     let batch = Batch { charges: std::iter::once(charge).collect(), ..Batch::default() };
     assert!(store.decide(&batch, false, |_| false).await.verdicts.iter().all(Option::is_some), "Redis answers");
+}
+
+/// The key of this number, spread as hashes are.
+pub(crate) fn spread(number: u32) -> KeyHash {
+    KeyHash(u128::from(number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835))
 }
 
 fn store(server: &Server) -> (Runtime, RedisStore) {
@@ -101,18 +106,19 @@ fn store(server: &Server) -> (Runtime, RedisStore) {
         timeout: Duration::from_secs(5),
         wait: 0,
         key_prefix: "portcullis".to_owned(),
+        hash_slot: HashSlot::Key,
     };
     let store = RedisStore::new(settings, Time::OfServer, Arc::new(Unobserved));
     (Builder::new_current_thread().enable_all().build().expect("a runtime"), store)
 }
 
-fn rule(rates: &str, cost: u32) -> Rule {
+pub(crate) fn rule(rates: &str, cost: u32) -> Rule {
     let cost = NonZeroU32::new(cost).expect("above zero");
     Rule::Rates { algorithm: Algorithm::SlidingWindowLog, rates: rates.parse().expect("rates"), cost }
 }
 
 #[derive(Debug)]
-struct Unobserved;
+pub(crate) struct Unobserved;
 
 impl Observer for Unobserved {
     fn round_trip(&self, _span: Duration) {}

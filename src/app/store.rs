@@ -139,6 +139,7 @@ pub(super) fn keys_for_next_start(in_force: &store::Settings, configured: &store
                 ("store.redis.timeout", old.timeout != new.timeout),
                 ("store.redis.wait", old.wait != new.wait),
                 ("store.redis.key_prefix", old.key_prefix != new.key_prefix),
+                ("store.redis.hash_slot", old.hash_slot != new.hash_slot),
             ];
             keys.extend(compared.into_iter().filter_map(|(key, differs)| differs.then_some(key)));
         }
@@ -189,6 +190,7 @@ mod tests {
             timeout: Duration::from_millis(100),
             wait: 0,
             key_prefix: "portcullis".to_owned(),
+            hash_slot: redis::HashSlot::Key,
         };
         store::Settings { redis: Some(redis), ..in_memory() }
     }

@@ -134,7 +134,7 @@ impl<'p> PlannedCharges<'p> {
         for found in &keys {
             self.batch.charges.push(Charge {
                 limit: number,
-                key: hasher.hash(&limit.name, &found.key),
+                key: hasher.counted(&limit.name, &limit.key, &found.key),
                 rule: &limit.rule,
                 count,
                 force,

@@ -8,6 +8,7 @@ use super::charges::LimitApplication;
 use super::charges::apply;
 use super::source::with_source;
 use crate::key::DisplayKey;
+use crate::key::ExtractedKey;
 use crate::key::Hashers;
 use crate::key::Key;
 use crate::key::KeyHash;
@@ -64,7 +65,8 @@ impl ShownPlan for Plan<'_, '_> {
         let limit = policy.limit(limit);
         with_source(policy, head, self.fields, walk, identity, |source| {
             let Ok(LimitApplication::Counted(extracted)) = apply(policy, limit, source) else { return None };
-            let found = extracted.keys.iter().find(|candidate| counted.hash(&limit.name, &candidate.key) == key)?;
+            let hash = |candidate: &ExtractedKey| counted.counted(&limit.name, &limit.key, &candidate.key);
+            let found = extracted.keys.iter().find(|candidate| hash(candidate) == key)?;
             Some(then(&limit.key, &found.key))
         })
     }

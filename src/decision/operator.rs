@@ -121,7 +121,7 @@ impl LimitQuery {
         let values = with_marks(policy, values, hasher)?;
         let keys = operator::keys(&found.key, &values, keeps_case).map_err(invalid)?;
         let queried = |key: &Key| QueriedKey {
-            key: hasher.hash(&found.name, key),
+            key: hasher.counted(&found.name, &found.key, key),
             named: DisplayKey::of(&found.key, key, shown),
         };
         let items = match &found.distinct {

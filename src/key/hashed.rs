@@ -8,15 +8,21 @@ use siphasher::sip128::Hasher128;
 use siphasher::sip128::SipHasher24;
 
 use super::Key;
+use super::KeySpec;
 
 /// A keyed hash of the name of a limit and a key. Stores count under it.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 pub struct KeyHash(pub u128);
 
+/// So many hexadecimal digits at the beginning of a hash may say whose it is.
+pub const CLIENT_DIGITS: usize = 6;
+
 /// Hashes keys with a secret, so that no client can choose keys that collide.
 #[derive(Clone)]
 pub struct KeyHasher {
     secret: [u8; 16],
+    /// All keys of one client begin with the same [`CLIENT_DIGITS`].
+    begins_with_client: bool,
 }
 
 /// The two hashers of a store.
@@ -30,7 +36,7 @@ pub struct Hashers {
 
 impl KeyHasher {
     pub fn new(secret: [u8; 16]) -> Self {
-        Self { secret }
+        Self { secret, begins_with_client: false }
     }
 
     /// The same for all gateways with one prefix in one Redis, so that they need not exchange a secret.
@@ -40,7 +46,27 @@ impl KeyHasher {
     pub fn shared(prefix: &str) -> Self {
         let mut hasher = SipHasher24::new_with_key(b"portcullis-redis");
         hasher.write(prefix.as_bytes());
-        Self { secret: hasher.finish128().as_u128().to_le_bytes() }
+        Self::new(hasher.finish128().as_u128().to_le_bytes())
+    }
+
+    /// Another hasher, whose hashes of keys with a client all begin with the digits of that client. Whoever sees hashes then sees
+    /// which of them belong to one client.
+    #[must_use]
+    pub fn beginning_with_client(self) -> Self {
+        Self { begins_with_client: true, ..self }
+    }
+
+    /// What a key of a limit is counted under.
+    pub fn counted(&self, limit: &str, spec: &KeySpec, key: &Key) -> KeyHash {
+        let hash = self.hash(limit, key);
+        match spec.client_of(key) {
+            Some(client) if self.begins_with_client => {
+                let mut of_client = Key::default();
+                of_client.push(client);
+                hash.beginning_as(self.hash(CLIENTS, &of_client))
+            }
+            Some(_) | None => hash,
+        }
     }
 
     /// Hashes with this secret a hash that others can compute.
@@ -84,20 +110,43 @@ impl KeyHasher {
     }
 }
 
+impl KeyHash {
+    /// This hash, with the first [`CLIENT_DIGITS`] of another one.
+    fn beginning_as(self, other: Self) -> Self {
+        const REST: u128 = u128::MAX >> (4 * CLIENT_DIGITS);
+        Self(other.0 & !REST | self.0 & REST)
+    }
+}
+
 impl std::fmt::Debug for KeyHasher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("KeyHasher(***)")
     }
 }
 
+/// No limit has a name like this: names have no space.
+const CLIENTS: &str = "clients of keys";
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::KeyPart;
+    use crate::key::Spelling;
 
     fn key(part: &str) -> Key {
+        key_of(&[part])
+    }
+
+    fn key_of(parts: &[&str]) -> Key {
         let mut key = Key::default();
-        key.push(part.as_bytes());
+        parts.iter().for_each(|part| key.push(part.as_bytes()));
         key
+    }
+
+    fn spec(selectors: &[&str]) -> KeySpec {
+        let part =
+            |selector: &&str| KeyPart { selector: selector.parse().expect(selector), spelling: Spelling::default() };
+        KeySpec { parts: selectors.iter().map(part).collect(), ..KeySpec::default() }
     }
 
     #[test]
@@ -133,6 +182,34 @@ mod tests {
         let hash = |prefix| KeyHasher::shared(prefix).hash("login", &key("alice"));
         assert_eq!(hash("portcullis"), hash("portcullis"));
         assert_ne!(hash("portcullis"), hash("staging"));
+    }
+
+    #[test]
+    fn all_keys_of_one_client_begin_alike_where_that_is_asked_for() {
+        let (alone, named) = (spec(&["client_ip"]), spec(&["header.x-key", "client_ip"]));
+        let other = spec(&["header.x-key"]);
+        let beginning = |hash: KeyHash| hash.0 >> (128 - 4 * CLIENT_DIGITS);
+        let (by_key, by_client) =
+            (KeyHasher::shared("portcullis"), KeyHasher::shared("portcullis").beginning_with_client());
+        let beginnings = |hasher: &KeyHasher| {
+            [
+                hasher.counted("pace", &alone, &key_of(&["here"])),
+                hasher.counted("login", &named, &key_of(&["alice", "here"])),
+                hasher.counted("login", &named, &key_of(&["bob", "here"])),
+                hasher.counted("login", &named, &key_of(&["alice", "there"])),
+                hasher.counted("api", &other, &key_of(&["here"])),
+            ]
+            .map(beginning)
+        };
+        let [pace, alice, bob, elsewhere, no_client] = beginnings(&by_client);
+        assert_eq!([pace, pace], [alice, bob]);
+        assert!(pace != elsewhere && pace != no_client);
+        let [pace, alice, bob, ..] = beginnings(&by_key);
+        assert!(pace != alice && alice != bob);
+        assert_eq!(beginnings(&by_key)[4], no_client);
+        // What follows still tells them apart.
+        let of = |name: &str| by_client.counted("login", &named, &key_of(&[name, "here"]));
+        assert_ne!(of("alice"), of("bob"));
     }
 
     #[test]

@@ -28,6 +28,7 @@ pub use self::extract::ExtractedKeys;
 pub use self::extract::Source;
 pub use self::extract::TooManyValues;
 pub use self::fold::Fold;
+pub use self::hashed::CLIENT_DIGITS;
 pub use self::hashed::Hashers;
 pub use self::hashed::KeyHash;
 pub use self::hashed::KeyHasher;

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use smallvec::SmallVec;
 use smallvec::smallvec;
 
+use super::Key;
 use super::fold;
 use super::fold::Fold;
 use super::fold::TooManyReadings;
@@ -32,6 +33,12 @@ impl KeySpec {
     /// Whether the body may hold a part.
     pub fn needs_body(&self) -> bool {
         self.parts.iter().any(|part| part.selector.needs_body())
+    }
+
+    /// The client in a key of this specification, as it is counted: its address, or its network.
+    pub fn client_of<'k>(&self, key: &'k Key) -> Option<&'k [u8]> {
+        let place = self.parts.iter().position(|part| matches!(part.selector, Selector::ClientIp(_)))?;
+        key.parts().nth(place)
     }
 }
 

@@ -28,6 +28,7 @@ use portcullis::limit::Rule;
 use portcullis::limit::Then;
 use portcullis::limit::action::DenyBody;
 use portcullis::route::UpstreamId;
+use portcullis::store::redis::HashSlot;
 use portcullis::store::redis::Mode;
 use portcullis::store::settings::Nodes;
 use portcullis::upstream::Balance;
@@ -241,7 +242,13 @@ fn a_redis_needs_no_more_than_its_url() {
     let redis = store.redis.expect("a redis");
     assert_eq!(redis.urls[0].to_string(), "127.0.0.1:6379");
     assert_eq!((redis.mode, redis.timeout), (Mode::Single, Duration::from_millis(100)));
-    assert_eq!(redis.key_prefix, "portcullis");
+    assert_eq!((&*redis.key_prefix, redis.hash_slot), ("portcullis", HashSlot::Key));
+}
+
+#[test]
+fn the_client_may_decide_the_hash_slot() {
+    let redis = load("redis-client.yaml").store.redis.expect("a redis");
+    assert_eq!((redis.mode, redis.hash_slot), (Mode::Cluster, HashSlot::Client));
 }
 
 #[test]

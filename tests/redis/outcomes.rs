@@ -24,6 +24,7 @@ use portcullis::store::Observer;
 use portcullis::store::Store;
 use portcullis::store::memory;
 use portcullis::store::redis;
+use portcullis::store::redis::HashSlot;
 use portcullis::store::redis::Mode;
 use portcullis::store::settings::Nodes;
 use tokio_util::sync::CancellationToken;
@@ -62,8 +63,14 @@ impl Gateway {
             nodes: Nodes::Fixed(NonZeroU32::MIN),
         };
         let urls = urls.iter().map(|url| url.parse().expect("a url")).collect();
-        let redis =
-            redis::Settings { urls, mode, timeout: Duration::from_secs(5), wait: 0, key_prefix: "gate".to_owned() };
+        let redis = redis::Settings {
+            urls,
+            mode,
+            timeout: Duration::from_secs(5),
+            wait: 0,
+            key_prefix: "gate".to_owned(),
+            hash_slot: HashSlot::Key,
+        };
         let (trips, stop) = (Arc::<RoundTrips>::default(), CancellationToken::new());
         let store = Failover::new(&settings, redis, Clock::system(), Arc::<RoundTrips>::clone(&trips));
         tokio::spawn(store.watch(stop.clone()));

@@ -16,6 +16,7 @@ use portcullis::store::Observer;
 use portcullis::store::denied_until::DeniedUntil;
 use portcullis::store::memory;
 use portcullis::store::redis::Failure;
+use portcullis::store::redis::HashSlot;
 use portcullis::store::redis::Mode;
 use portcullis::store::redis::Settings;
 use portcullis::store::redis::SharedRedis;
@@ -81,7 +82,8 @@ impl Reach {
     async fn waiting(mode: Mode, urls: &[String], timeout: Duration, nodes: Option<NonZeroU32>) -> Self {
         log();
         let urls = urls.iter().map(|url| url.parse().expect("a url")).collect();
-        let settings = Settings { urls, mode, timeout, wait: 0, key_prefix: PREFIX.to_owned() };
+        let settings =
+            Settings { urls, mode, timeout, wait: 0, key_prefix: PREFIX.to_owned(), hash_slot: HashSlot::Key };
         let seen = Arc::new(Seen::default());
         let shared = Arc::new(SharedRedis::new(settings, Time::OfServer, Arc::<Seen>::clone(&seen)));
         // Without a part nothing is sent that a test does not ask for.

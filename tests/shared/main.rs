@@ -11,6 +11,7 @@ mod failures;
 mod flood;
 mod form;
 mod leases;
+mod one_client;
 mod outage;
 mod outcomes;
 mod packet;

@@ -21,6 +21,7 @@ use portcullis::store::Failover;
 use portcullis::store::Observer;
 use portcullis::store::memory;
 use portcullis::store::redis;
+use portcullis::store::redis::HashSlot;
 use portcullis::store::redis::Mode;
 use portcullis::store::settings::Nodes;
 
@@ -57,6 +58,7 @@ impl Fixture for OverRedis {
             timeout: Duration::from_secs(10),
             wait: 0,
             key_prefix: format!("over-{}", NUMBER.fetch_add(1, Ordering::Relaxed)),
+            hash_slot: HashSlot::Key,
         };
         let store = Failover::new(&settings, redis, Clock::Manual(clock.clone()), Arc::new(Answering));
         Self { _server: server, clock, store }

@@ -21,6 +21,7 @@ use portcullis::store::Store;
 use portcullis::store::StoreError;
 use portcullis::store::memory;
 use portcullis::store::redis;
+use portcullis::store::redis::HashSlot;
 use portcullis::store::redis::Mode;
 use portcullis::store::settings::Nodes;
 use tokio_util::sync::CancellationToken;
@@ -64,6 +65,17 @@ impl Node {
 
     /// With a Redis that may be silent for so long.
     pub(crate) async fn waiting(urls: &[String], mode: Mode, nodes: u32, timeout: Duration) -> Self {
+        Self::of_layout(urls, mode, nodes, timeout, HashSlot::Key).await
+    }
+
+    /// With keys that have their hash slots by this.
+    pub(crate) async fn of_layout(
+        urls: &[String],
+        mode: Mode,
+        nodes: u32,
+        timeout: Duration,
+        hash_slot: HashSlot,
+    ) -> Self {
         let settings = store::Settings {
             memory: memory::Settings { max_keys: 10_000, max_sessions: 1000, snapshot: None },
             redis: None,
@@ -76,6 +88,7 @@ impl Node {
             timeout,
             wait: 0,
             key_prefix: PREFIX.to_owned(),
+            hash_slot,
         };
         let store = Failover::new(&settings, redis, Clock::system(), Arc::new(NoObserver));
         let stop = CancellationToken::new();

@@ -20,6 +20,7 @@ use portcullis::key::KeyHasher;
 use portcullis::store::Observer;
 use portcullis::store::Store;
 use portcullis::store::StoreError;
+use portcullis::store::redis::HashSlot;
 use portcullis::store::redis::Mode;
 use portcullis::store::redis::RedisStore;
 use portcullis::store::redis::Settings;
@@ -56,6 +57,7 @@ impl Redis {
             timeout: Duration::from_secs(10),
             wait: 0,
             key_prefix: prefix.clone(),
+            hash_slot: HashSlot::Key,
         };
         let store = Shared(RedisStore::new(settings, time, Arc::new(Unobserved)));
         Self { server, prefix, clock, store }

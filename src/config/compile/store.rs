@@ -100,6 +100,7 @@ impl Compiler {
             timeout: self.span(&raw.timeout, DEFAULT_TIMEOUT),
             wait: self.replicas(&raw.wait),
             key_prefix: self.key_prefix(&raw.key_prefix),
+            hash_slot: self.hash_slot(raw, mode),
         }
     }
 
@@ -113,6 +114,22 @@ impl Compiler {
                 0
             }
         }
+    }
+
+    fn hash_slot(&mut self, raw: &raw::store::Redis, mode: redis::Mode) -> redis::HashSlot {
+        let Some(Spanned { value: raw::store::HashSlot::Client, at }) = raw.hash_slot.get() else {
+            return redis::HashSlot::Key;
+        };
+        if mode != redis::Mode::Cluster && !is_wrong(&raw.mode) {
+            let message = "`hash_slot: client` is for a cluster: one server decides all limits in one call anyway";
+            self.mistakes.report(*at, message, "remove it, or add `mode: cluster`");
+        }
+        if raw.key_prefix.get().is_some_and(|prefix| prefix.value.contains('{')) {
+            let message =
+                "the `{` in `key_prefix` decides the hash slot of every key, so `hash_slot: client` would not";
+            self.mistakes.report(*at, message, "remove it, or the braces in `key_prefix`");
+        }
+        redis::HashSlot::Client
     }
 
     fn urls(&mut self, raw: &raw::store::Redis, mode: redis::Mode) -> Vec<Url> {

@@ -45,6 +45,9 @@ section! {
         wait: Spanned<u64>,
         /// How the name of every key begins. Gateways with the same prefix count together. Default: portcullis.
         key_prefix: Text,
+        /// With `mode: cluster`, what decides in which hash slot a key is: the `key` itself (default), so that all servers have as
+        /// much to do, or the `client` in it, so that one call decides all limits of a client.
+        hash_slot: Spanned<HashSlot>,
     }
     required {
         url => "write where Redis is: `url: redis://127.0.0.1:6379/0`",
@@ -57,6 +60,14 @@ words! {
         "single" => Single,
         "cluster" => Cluster,
         "sentinel" => Sentinel,
+    }
+}
+
+words! {
+    /// What decides in which hash slot of a cluster a key is.
+    HashSlot {
+        "key" => Key,
+        "client" => Client,
     }
 }
 

@@ -159,7 +159,7 @@ fn counted_keys<'p>(
     }
     let hits = u32::try_from(hits).map_err(|_| InvalidCall::TooManyHits)?;
     let counted = |key: Key| CountedKey {
-        hash: hasher.hash(&limit.name, &key),
+        hash: hasher.counted(&limit.name, &limit.key, &key),
         key,
         hits,
         items: items.clone(),

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::key_names::HashSlot;
+use super::key_names::KeyNames;
 use super::transport::url::Url;
 use crate::clock::Clock;
 
@@ -17,6 +19,13 @@ pub struct Settings {
     pub wait: u32,
     /// The prefix of every key, before a `:`.
     pub key_prefix: String,
+    pub hash_slot: HashSlot,
+}
+
+impl Settings {
+    pub(super) fn key_names(&self) -> KeyNames<'_> {
+        KeyNames { prefix: &self.key_prefix, hash_slot: self.hash_slot }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

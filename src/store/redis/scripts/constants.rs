@@ -10,6 +10,7 @@ use crate::signing::key_ring::MAX_KEYS;
 use crate::store::bans::index::MOST_BANS;
 use crate::store::parts::RESERVED_FOR;
 use crate::store::parts::WHOLE;
+use crate::store::redis::key_names::KEY_DIGITS;
 
 /// How a key is counted: which Lua functions look at it and charge it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -99,9 +100,6 @@ pub(super) const GIVEN_SLACK_MS: u64 = 61_000;
 
 /// How many sessions and forgotten sessions one call loads at most.
 pub(super) const SESSIONS_OF_PAGE: usize = 500;
-
-/// How many hexadecimal digits end the name of a key.
-pub(super) const KEY_DIGITS: usize = 32;
 
 impl CounterKind {
     pub(super) const ALL: [Self; 8] = [

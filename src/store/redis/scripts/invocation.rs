@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::constants::KEY_DIGITS;
 use super::constants::LEASE;
 use super::constants::Purpose;
 use super::encode;
@@ -20,6 +19,7 @@ use crate::limit::Rule;
 use crate::signing::key_ring::ROTATION_PERIOD;
 use crate::store::leases::EndedLease;
 use crate::store::leases::LeaseRequest;
+use crate::store::redis::key_names::KeyNames;
 use crate::store::redis::settings::Time;
 
 /// One call of a script on one server: all its keys are in one hash slot.
@@ -33,7 +33,7 @@ pub struct Invocation {
 /// The charges of a batch whose keys are in one hash slot.
 #[derive(Clone, Copy, Debug)]
 pub struct DecisionCall<'g, 'p> {
-    pub prefix: &'g str,
+    pub names: KeyNames<'g>,
     pub time: &'g Time,
     /// The number under which this process takes slots.
     pub holder: u32,
@@ -78,21 +78,11 @@ pub enum SettlementAction<'e> {
 /// Slots in flight whose leases are renewed. Their keys are in one hash slot.
 #[derive(Clone, Copy, Debug)]
 pub struct SlotLeases<'h> {
-    pub prefix: &'h str,
+    pub names: KeyNames<'h>,
     /// The number under which they were taken.
     pub holder: u32,
     /// Each key once for each of its slots.
     pub keys: &'h [KeyHash],
-}
-
-/// The name of a key in Redis: `{prefix}:{32 hex digits}`.
-pub fn name(prefix: &str, key: KeyHash) -> String {
-    format!("{prefix}:{:0KEY_DIGITS$x}", key.0)
-}
-
-/// The name of what is leased of a key: `{prefix}:leases:{32 hex digits}`. It is not in the hash slot of the key.
-pub(super) fn leases_name(prefix: &str, key: KeyHash) -> String {
-    name(&format!("{prefix}:leases"), key)
 }
 
 impl DecisionCall<'_, '_> {
@@ -109,9 +99,9 @@ impl DecisionCall<'_, '_> {
         });
         let mut command = redis::cmd("EVALSHA");
         command.arg(&script.sha).arg(self.charges.len() + leased.len() + self.known.len());
-        self.charges.iter().for_each(|charge| _ = command.arg(name(self.prefix, charge.key)));
-        leased.iter().for_each(|place| _ = command.arg(leases_name(self.prefix, self.charges[*place].key)));
-        self.known.iter().for_each(|known| _ = command.arg(name(self.prefix, known.subject)));
+        self.charges.iter().for_each(|charge| _ = command.arg(self.names.name(charge.key)));
+        leased.iter().for_each(|place| _ = command.arg(self.names.leases_name(self.charges[*place].key)));
+        self.known.iter().for_each(|known| _ = command.arg(self.names.name(known.subject)));
         command.arg(purpose.letter());
         for charge in self.charges {
             command.arg(encode::charge(charge, depends_on_known, self.holder, self.time).as_slice());
@@ -133,7 +123,7 @@ impl SlotLeases<'_> {
     /// lost.
     pub fn renew(&self) -> Invocation {
         let script = text::renewing();
-        let mut command = command_of(script, self.prefix, self.keys.len(), self.keys.iter().copied());
+        let mut command = command_of(script, self.names, self.keys.len(), self.keys.iter().copied());
         command.arg(self.holder).arg(LEASE.as_micros().to_string());
         Invocation { script, command }
     }
@@ -142,7 +132,7 @@ impl SlotLeases<'_> {
 /// The call that ends a lease of a key and gives back what is left of it. The script publishes on `channel` that the key has
 /// room again.
 pub fn return_lease(
-    prefix: &str,
+    names: KeyNames<'_>,
     channel: &str,
     time: &Time,
     key: KeyHash,
@@ -151,7 +141,7 @@ pub fn return_lease(
 ) -> Invocation {
     let script = text::returning_lease(text::kinds([rule].into_iter()));
     let mut command = redis::cmd("EVALSHA");
-    command.arg(&script.sha).arg(2).arg(name(prefix, key)).arg(leases_name(prefix, key));
+    command.arg(&script.sha).arg(2).arg(names.name(key)).arg(names.leases_name(key));
     command.arg(encode::charge_alone(rule, time).as_slice()).arg(encode::ended_lease(ended).as_slice()).arg(channel);
     with_time(&mut command, time);
     Invocation { script, command }
@@ -160,13 +150,13 @@ pub fn return_lease(
 /// The call that settles keys of one hash slot. The script publishes on `channel` which keys were reset and which have
 /// room again, see [`Resets`](crate::store::resets::Resets). [`answer::settled`](super::answer::settled) reads its
 /// answer.
-pub fn settle(prefix: &str, channel: &str, time: &Time, entries: &[KeySettlement<'_>]) -> Invocation {
+pub fn settle(names: KeyNames<'_>, channel: &str, time: &Time, entries: &[KeySettlement<'_>]) -> Invocation {
     let counted = entries.iter().filter_map(|entry| match entry.action {
         SettlementAction::TakeBack { rule, .. } | SettlementAction::Charge { rule, .. } => Some(rule),
         SettlementAction::Release { .. } | SettlementAction::Reset | SettlementAction::Remember { .. } => None,
     });
     let script = text::settling(text::kinds(counted));
-    let mut command = command_of(script, prefix, entries.len(), entries.iter().map(|entry| entry.key));
+    let mut command = command_of(script, names, entries.len(), entries.iter().map(|entry| entry.key));
     for entry in entries {
         let bytes = match entry.action {
             SettlementAction::Release { holder } => encode::release(holder),
@@ -183,9 +173,9 @@ pub fn settle(prefix: &str, channel: &str, time: &Time, entries: &[KeySettlement
 }
 
 /// The call that asks whether all of these known clients are known; their keys are in one hash slot. It answers 1 or 0.
-pub fn is_known(prefix: &str, time: &Time, known: &[KnownClientKey]) -> Invocation {
+pub fn is_known(names: KeyNames<'_>, time: &Time, known: &[KnownClientKey]) -> Invocation {
     let script = text::is_known();
-    let mut command = command_of(script, prefix, known.len(), known.iter().map(|known| known.subject));
+    let mut command = command_of(script, names, known.len(), known.iter().map(|known| known.subject));
     command.arg(Purpose::Look.letter());
     for known_client in known {
         command.arg(&known_client.client.to_be_bytes());
@@ -219,10 +209,10 @@ pub fn probe(name: &str) -> Invocation {
     Invocation { script, command }
 }
 
-fn command_of(script: &Script, prefix: &str, count: usize, keys: impl Iterator<Item = KeyHash>) -> redis::Cmd {
+fn command_of(script: &Script, names: KeyNames<'_>, count: usize, keys: impl Iterator<Item = KeyHash>) -> redis::Cmd {
     let mut command = redis::cmd("EVALSHA");
     command.arg(&script.sha).arg(count);
-    keys.for_each(|key| _ = command.arg(name(prefix, key)));
+    keys.for_each(|key| _ = command.arg(names.name(key)));
     command
 }
 

@@ -27,7 +27,6 @@ pub use self::invocation::SlotLeases;
 pub use self::invocation::is_known;
 pub use self::invocation::keyring;
 pub(super) use self::invocation::keyring_name;
-pub use self::invocation::name;
 pub use self::invocation::probe;
 pub use self::invocation::return_lease;
 pub use self::invocation::settle;

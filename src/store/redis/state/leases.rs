@@ -66,8 +66,8 @@ impl RedisCore {
     }
 
     fn leases<'h>(&'h self, (holder, keys): &'h HolderSlots) -> scripts::SlotLeases<'h> {
-        let prefix = &self.shared.settings.key_prefix;
-        scripts::SlotLeases { prefix, holder: *holder, keys }
+        let names = self.shared.settings.key_names();
+        scripts::SlotLeases { names, holder: *holder, keys }
     }
 }
 

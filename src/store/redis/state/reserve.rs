@@ -61,7 +61,7 @@ impl RedisCore {
 
     pub(in crate::store::redis) fn slot(&self, key: KeyHash) -> u16 {
         match self.shared.settings.mode {
-            Mode::Cluster => self.links.slot(scripts::name(&self.shared.settings.key_prefix, key).as_bytes()),
+            Mode::Cluster => self.links.slot(self.shared.settings.key_names().name(key).as_bytes()),
             Mode::Single | Mode::Sentinel => 0,
         }
     }
@@ -143,7 +143,7 @@ impl RedisCore {
             add(&mut slots, self.slot(known_client.subject), *known_client);
         }
         let answers = join_all(slots.iter().map(|(slot, known)| async move {
-            let invocation = scripts::is_known(&self.shared.settings.key_prefix, &self.shared.time, known);
+            let invocation = scripts::is_known(self.shared.settings.key_names(), &self.shared.time, known);
             self.links.call(*slot, &invocation).await.ok().map(|answer| answer == Value::Int(1))
         }));
         let answers = answers.await;
@@ -222,11 +222,10 @@ impl RedisCore {
         purpose: Purpose,
         holder: u32,
     ) -> Result<Option<Vec<Verdict>>, Overload> {
-        let prefix = &self.shared.settings.key_prefix;
         let leases = &self.shared.leases;
         let asked = (purpose == Purpose::Decide).then(|| AskedLeases::ask(leases, &part.charges));
         let group = DecisionCall {
-            prefix,
+            names: self.shared.settings.key_names(),
             time: &self.shared.time,
             holder,
             charges: &part.charges,

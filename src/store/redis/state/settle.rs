@@ -70,8 +70,8 @@ impl RedisCore {
         if entries.is_empty() {
             return SettleOutcome { complete: true, ..SettleOutcome::default() };
         }
-        let prefix = &self.shared.settings.key_prefix;
-        let invocation = scripts::settle(prefix, &self.shared.channel(), &self.shared.time, entries);
+        let names = self.shared.settings.key_names();
+        let invocation = scripts::settle(names, &self.shared.channel(), &self.shared.time, entries);
         let answer: Result<Value, Failure> = self.links.call(slot, &invocation).await;
         let Some((published, moment, places)) = answer.ok().and_then(|answer| answer::settled(&answer)) else {
             return SettleOutcome::default();

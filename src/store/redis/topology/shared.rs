@@ -21,6 +21,7 @@ use crate::store::leases::HeldLeases;
 use crate::store::parts::HeldPart;
 use crate::store::parts::Part;
 use crate::store::parts::ProcessMark;
+use crate::store::redis::key_names::HashSlot;
 use crate::store::redis::scripts;
 use crate::store::redis::scripts::bans;
 use crate::store::redis::scripts::sessions;
@@ -98,7 +99,7 @@ impl SharedRedis {
         Self {
             key_ring: Arc::new(LiveKeyRing::new(clock.now())),
             keys_requested: AtomicBool::new(false),
-            hasher: KeyHasher::shared(&settings.key_prefix),
+            hasher: hasher(&settings),
             connector: Connector::new(first.login.clone(), first.database, settings.timeout),
             topology,
             updates: watch::Sender::new(()),
@@ -242,5 +243,13 @@ impl SharedRedis {
         while self.owner_of(name).is_some_and(|holder| Arc::ptr_eq(&holder, node)) {
             drop(updates.changed().await);
         }
+    }
+}
+
+fn hasher(settings: &Settings) -> KeyHasher {
+    let hasher = KeyHasher::shared(&settings.key_prefix);
+    match settings.hash_slot {
+        HashSlot::Key => hasher,
+        HashSlot::Client => hasher.beginning_with_client(),
     }
 }

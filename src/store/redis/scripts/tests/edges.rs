@@ -21,12 +21,13 @@ use crate::limit::Algorithm;
 use crate::limit::Count;
 use crate::limit::OnFailure;
 use crate::limit::Rule;
+use crate::store::redis::HashSlot;
+use crate::store::redis::KeyNames;
 use crate::store::redis::Time;
 use crate::store::redis::scripts::KeySettlement;
 use crate::store::redis::scripts::Purpose;
 use crate::store::redis::scripts::SettlementAction;
 use crate::store::redis::scripts::SlotLeases;
-use crate::store::redis::scripts::name;
 use crate::store::redis::scripts::probe;
 
 const ALGORITHMS: [Algorithm; 5] = [
@@ -73,11 +74,11 @@ fn passes(keys: &mut Keys, charges: &[&Charge<'_>]) -> bool {
 
 fn set(keys: &mut Keys, key: KeyHash, words: &[&[u8]]) {
     let mut command = redis::cmd(std::str::from_utf8(words[0]).expect("a command"));
-    command.arg(name(&keys.prefix, key));
+    command.arg(keys.names().name(key));
     words[1..].iter().for_each(|word| _ = command.arg(*word));
     assert!(!matches!(keys.send(&command), Value::ServerError(_)));
     let mut end = redis::cmd("PEXPIRE");
-    keys.send(end.arg(name(&keys.prefix, key)).arg(60_000));
+    keys.send(end.arg(keys.names().name(key)).arg(60_000));
 }
 
 #[test]
@@ -228,13 +229,14 @@ fn a_lease_that_ended_frees_its_slots_and_a_renewed_one_does_not() {
     let (micros, ended) = (1_000_000, 1_u64.to_be_bytes());
     let command = |at: usize| {
         let mut command = redis::cmd("SETRANGE");
-        command.arg(name(&keys.prefix, ALICE)).arg(at).arg(&ended[1..]);
+        command.arg(keys.names().name(ALICE)).arg(at).arg(&ended[1..]);
         command
     };
     let over = command(9);
     keys.send(&over);
     let prefix = keys.prefix.clone();
-    let held = |holder, keys| SlotLeases { prefix: &prefix, holder, keys };
+    let held =
+        |holder, keys| SlotLeases { names: KeyNames { prefix: &prefix, hash_slot: HashSlot::Key }, holder, keys };
     keys.run(&held(1, &[ALICE]).renew());
     assert!(keys.decide_for(3, Purpose::Decide, &[&alice])[0].passes(), "what was lost stays lost");
     assert!(keys.decide_for(3, Purpose::Decide, &[&alice])[0].passes());
@@ -295,7 +297,7 @@ fn another_server_s_denial_charges_attempts_and_shadows_that_have_room() {
 #[test]
 fn a_probe_is_written() {
     let mut keys = Keys::of_server();
-    let name = name(&keys.prefix, ALICE);
+    let name = keys.names().name(ALICE);
     for _ in 0..5 {
         assert!(matches!(keys.run(&probe(&name)), Value::Array(_)));
     }

@@ -51,7 +51,7 @@ fn ask(keys: &mut Keys, rule: &Rule, nodes: u32, request: LeaseRequest) -> (Verd
     let (charge, requests) = (charge(rule), [Some(request)]);
     let nodes = NonZeroU32::new(nodes).expect("above zero");
     let call = DecisionCall {
-        prefix: &keys.prefix,
+        names: keys.names(),
         time: &keys.time,
         holder: 0,
         charges: &[&charge],
@@ -70,7 +70,7 @@ fn wants(id: u64, wanted: u32) -> LeaseRequest {
 /// Ends a lease. Returns whether there was one.
 fn end(keys: &mut Keys, rule: &Rule, id: u64, spent: u32) -> bool {
     let channel = keys.channel();
-    keys.run(&return_lease(&keys.prefix, &channel, &keys.time, KEY, rule, &EndedLease { id, spent })) == Value::Int(1)
+    keys.run(&return_lease(keys.names(), &channel, &keys.time, KEY, rule, &EndedLease { id, spent })) == Value::Int(1)
 }
 
 /// How many more may pass.

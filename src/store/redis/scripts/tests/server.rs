@@ -21,6 +21,8 @@ use crate::decision::batch::Charged;
 use crate::decision::batch::KnownClientKey;
 use crate::key::KeyHash;
 use crate::limit::Rule;
+use crate::store::redis::HashSlot;
+use crate::store::redis::KeyNames;
 use crate::store::redis::Time;
 use crate::store::redis::scripts::DecisionCall;
 use crate::store::redis::scripts::Invocation;
@@ -29,7 +31,6 @@ use crate::store::redis::scripts::LeaseQuestions;
 use crate::store::redis::scripts::Purpose;
 use crate::store::redis::scripts::SettlementAction;
 use crate::store::redis::scripts::answer;
-use crate::store::redis::scripts::name;
 use crate::store::redis::scripts::settle;
 
 /// Keys of one test, under a prefix of its own. When it is over, each of them has an end and is no larger than it may
@@ -94,9 +95,9 @@ impl Keys {
         charges: &[&Charge<'_>],
         known: &[KnownClientKey],
     ) -> Invocation {
-        let (prefix, time) = (&self.prefix, &self.time);
+        let (names, time) = (self.names(), &self.time);
         let leases = Some(LeaseQuestions { nodes: NonZeroU32::MIN, requests: &[] });
-        DecisionCall { prefix, time, holder, charges, known, leases }.invocation(purpose)
+        DecisionCall { names, time, holder, charges, known, leases }.invocation(purpose)
     }
 
     #[track_caller]
@@ -124,10 +125,14 @@ impl Keys {
     /// Settles, and returns which of the settlements made room again.
     #[track_caller]
     pub(super) fn settle(&mut self, entries: &[KeySettlement<'_>]) -> Vec<usize> {
-        let value = self.run(&settle(&self.prefix, &self.channel(), &self.time, entries));
+        let value = self.run(&settle(self.names(), &self.channel(), &self.time, entries));
         let (published, _, reopened) = answer::settled(&value).unwrap_or_else(|| panic!("{value:?}"));
         assert!(published);
         reopened
+    }
+
+    pub(super) fn names(&self) -> KeyNames<'_> {
+        KeyNames { prefix: &self.prefix, hash_slot: HashSlot::Key }
     }
 
     pub(super) fn channel(&self) -> String {
@@ -150,7 +155,7 @@ impl Keys {
     /// The state of a key as `DUMP` shows it, or nil.
     pub(super) fn dump(&mut self, key: KeyHash) -> Value {
         let mut command = redis::cmd("DUMP");
-        command.arg(name(&self.prefix, key));
+        command.arg(self.names().name(key));
         self.send(&command)
     }
 

@@ -33,7 +33,6 @@ use crate::store::redis::scripts::Purpose;
 use crate::store::redis::scripts::Script;
 use crate::store::redis::scripts::SettlementAction;
 use crate::store::redis::scripts::answer;
-use crate::store::redis::scripts::invocation::leases_name;
 use crate::store::redis::scripts::return_lease;
 use crate::store::redis::scripts::tests::server::Keys;
 
@@ -338,7 +337,7 @@ impl<'g> World<'g> {
         if self.calls[place].answer.is_none() {
             self.keys.hand.set(self.begin + self.now);
             let call = DecisionCall {
-                prefix: &self.keys.prefix,
+                names: self.keys.names(),
                 time: &self.keys.time,
                 holder: 0,
                 charges: &[&charge],
@@ -382,7 +381,7 @@ impl<'g> World<'g> {
         self.keys.hand.set(self.begin + self.now);
         let channel = self.keys.channel();
         let invocation =
-            return_lease(&self.keys.prefix, &channel, &self.keys.time, lease.key, &lease.rule, &lease.ended);
+            return_lease(self.keys.names(), &channel, &self.keys.time, lease.key, &lease.rule, &lease.ended);
         let answer = self.run(&invocation);
         assert!(matches!(answer, Value::Int(0 | 1)), "{answer:?}");
     }
@@ -401,7 +400,7 @@ impl<'g> World<'g> {
         self.keys.hand.set(self.begin + self.now);
         self.keys.settle(&[KeySettlement { key: self.key, action: SettlementAction::Reset }]);
         if self.mutant.is_some_and(|mutant| mutant.reset_drops_leases) {
-            self.keys.number(&["DEL", &leases_name(&self.keys.prefix, self.key)]);
+            self.keys.number(&["DEL", &self.keys.names().leases_name(self.key)]);
         }
         self.admitted.clear();
     }
