@@ -1,9 +1,13 @@
-//! Measures counts in Redis: `cargo bench --bench store` prints the memory of 100,000 logs of 60 requests each, and how
-//! fast one core of Redis decides. It starts a redis-server of its own from the PATH, and takes under a minute.
+//! Measures counts in Redis: `cargo bench --bench store` prints the memory of 100,000 logs of 60 requests each, how fast one
+//! core of Redis decides, and how long a decision takes in a cluster that is some way off. It starts redis-servers of its own
+//! from the PATH, and takes about a minute.
 
 #![expect(clippy::print_stdout, reason = "the numbers are what this program is for")]
 #![expect(clippy::disallowed_methods, reason = "it measures real time")]
 
+mod across_slots;
+mod cluster;
+mod delay;
 mod measure;
 mod server;
 
@@ -41,6 +45,9 @@ fn main() {
         let Row { rate, cpu } = measure::decisions(&server, setting, Duration::from_secs(2));
         println!("{:34} {rate:>12.0} {cpu:>22.2}", setting.name);
     }
+    drop(server);
+    println!();
+    across_slots::measure();
 }
 
 /// Prints the memory of 100,000 logs.

@@ -11,26 +11,38 @@ use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
+use tempfile::TempDir;
+
 pub(crate) struct Server {
     child: Child,
     address: SocketAddr,
+    _folder: TempDir,
 }
 
 impl Server {
     pub(crate) fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let address = listener.local_addr().expect("an address");
-        drop(listener);
+        Self::with_options(&[])
+    }
+
+    /// `options` are those of its command line.
+    pub(crate) fn with_options(options: &[&str]) -> Self {
+        let (folder, address) = (tempfile::tempdir().expect("a folder for the server"), unused_address());
         let child = Command::new("redis-server")
             .args(["--bind", "127.0.0.1", "--port", &address.port().to_string(), "--save", "", "--appendonly", "no"])
-            .args(["--dir", "/tmp"])
+            .arg("--dir")
+            .arg(folder.path())
+            .args(options)
             .stdout(Stdio::null())
             .spawn()
             .expect("redis-server is installed");
         while TcpStream::connect(address).is_err() {
             thread::sleep(Duration::from_millis(10));
         }
-        Self { child, address }
+        Self { child, address, _folder: folder }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
     }
 
     pub(crate) fn url(&self) -> String {
@@ -48,8 +60,8 @@ impl Server {
         number.and_then(|number| number.trim().parse().ok()).unwrap_or_else(|| panic!("no {name} in {info}"))
     }
 
-    /// Sends a command of one word and returns its answer.
-    fn ask(&self, command: &str) -> String {
+    /// Sends a command, its words apart, and returns its answer.
+    pub(crate) fn ask(&self, command: &str) -> String {
         let mut stream = TcpStream::connect(self.address).expect("the server answers");
         stream.write_all(format!("{command}\r\nQUIT\r\n").as_bytes()).expect("the server reads");
         let mut answer = String::new();
@@ -63,4 +75,10 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A port of this machine that nobody uses.
+pub(crate) fn unused_address() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("an address")
 }

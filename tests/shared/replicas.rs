@@ -15,6 +15,8 @@ use crate::site::store_up;
 use crate::support::Caller;
 use crate::support::Gateway;
 use crate::support::Ledger;
+use crate::support::RedisCluster;
+use crate::support::RedisSentinels;
 use crate::support::RedisServer;
 use crate::support::eventually;
 
@@ -49,6 +51,47 @@ fn a_charge_that_no_replica_has_does_not_count_as_made() {
     // What was refused above is counted: it reached the master.
     assert_eq!([(); 3].map(|()| ask("second")), [200, 200, 429]);
     assert_eq!([(); 4].map(|()| ask("fourth")), [200, 200, 200, 429]);
+}
+
+#[test]
+fn in_a_cluster_each_charge_waits_for_a_replica_of_its_own_master() {
+    let _alone = alone();
+    let redis = RedisCluster::start();
+    let application = Ledger::start();
+    let limit = "limits:\n  - {name: of-the-test, key: header.x-key, rate: 3/hour}";
+    let place = format!("url: {}, mode: cluster, timeout: 2s, wait: 1", redis.urls());
+    let gateway = Gateway::start(config(&application.url(), &place, DENY, limit));
+    eventually("the cluster is found", || store_up(&gateway));
+    let clock = application.clock();
+    let ask = |key: String| Caller::default().call(gateway.address(), "/", &key, clock).expect("an answer");
+    assert_eq!((0..20).filter(|number| ask(format!("{RAW}-before-{number}")) == 200).count(), 20);
+
+    redis.nodes[4].pause();
+    let answers: Vec<u16> = (0..40).map(|number| ask(format!("{RAW}-{number}"))).collect();
+    let (passed, failed) = answers.iter().partition::<Vec<u16>, _>(|status| **status == 200);
+    assert!(!passed.is_empty() && failed.iter().all(|status| *status == 503) && !failed.is_empty(), "{answers:?}");
+    redis.nodes[4].resume();
+    eventually("all servers count as up", || store_up(&gateway));
+    assert_eq!((0..20).filter(|number| ask(format!("{RAW}-after-{number}")) == 200).count(), 20);
+}
+
+#[test]
+fn with_sentinels_a_charge_waits_for_the_replica_of_the_master() {
+    let _alone = alone();
+    let redis = RedisSentinels::start();
+    let application = Ledger::start();
+    let limit = "limits:\n  - {name: of-the-test, key: header.x-key, rate: 3/hour}";
+    let place = format!("url: {}, mode: sentinel, timeout: 2s, wait: 1", redis.urls());
+    let gateway = Gateway::start(config(&application.url(), &place, DENY, limit));
+    eventually("the master is found", || store_up(&gateway));
+    let clock = application.clock();
+    let ask = |key: &str| Caller::default().call(gateway.address(), "/", &format!("{RAW}-{key}"), clock);
+    assert_eq!([(); 4].map(|()| ask("first")), [Some(200), Some(200), Some(200), Some(429)]);
+    redis.servers[1].pause();
+    assert_eq!(ask("second"), Some(503));
+    redis.servers[1].resume();
+    eventually("the master counts as up", || store_up(&gateway));
+    assert_eq!([(); 3].map(|()| ask("second")), [Some(200), Some(200), Some(429)]);
 }
 
 /// Kills a master under load, and lets its replica decide. Returns how many requests passed beyond the limit.
