@@ -42,6 +42,7 @@ mod limit_decisions;
 mod limits;
 mod log_lines;
 mod memory;
+mod names_kept;
 mod notify;
 mod nul;
 mod openapi;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::collections::HashMap;
+use std::collections::VecDeque;
 
 use super::ban::BanId;
 use super::ban::BanRecord;
@@ -20,6 +21,10 @@ pub(super) struct BanIndex {
     by_operators: BTreeSet<(Timestamp, BanId)>,
     /// How many bans were written or removed here so far.
     pub(super) writes: u64,
+    /// The latest that were removed, each with the number of its removal. Some of them may be back.
+    removed: VecDeque<(u64, BanId)>,
+    /// The number of the last removal that is not among them.
+    removed_before: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -33,6 +38,9 @@ pub(super) struct BanEntry {
 
 /// How many bans are remembered at most, also in Redis: about 600 bytes each.
 pub(in crate::store) const MOST_BANS: usize = 100_000;
+
+/// More than a snapshot misses, unless all bans are replaced.
+const MOST_REMOVED: usize = 10_000;
 
 impl BanIndex {
     pub(super) fn lasting(&self, now: Timestamp) -> impl Iterator<Item = &BanEntry> {
@@ -63,6 +71,7 @@ impl BanIndex {
     pub(super) fn remove(&mut self, id: BanId) -> Option<BanEntry> {
         let entry = self.entries.remove(&id)?;
         self.writes += 1;
+        self.note_removed(id);
         if let BanSubject::Address(network) = entry.record.ban.subject {
             self.networks.remove(network);
         }
@@ -70,6 +79,25 @@ impl BanIndex {
         self.by_limits.remove(&end);
         self.by_operators.remove(&end);
         Some(entry)
+    }
+
+    fn note_removed(&mut self, id: BanId) {
+        self.removed.push_back((self.writes, id));
+        if self.removed.len() > MOST_REMOVED
+            && let Some((number, _)) = self.removed.pop_front()
+        {
+            self.removed_before = number;
+        }
+    }
+
+    /// The bans that were removed since that many writes, and are not back; `None`: there were too many.
+    pub(super) fn removed_since(&self, writes: u64) -> Option<Vec<BanId>> {
+        if writes < self.removed_before {
+            return None;
+        }
+        let first = self.removed.partition_point(|(number, _)| *number <= writes);
+        let removed = self.removed.range(first..).map(|(_, id)| *id);
+        Some(removed.filter(|id| !self.entries.contains_key(id)).collect())
     }
 
     /// The ban that can be removed first, and when.

@@ -49,6 +49,14 @@ pub struct Bans {
     changes: Notify,
 }
 
+/// Bans that have changed.
+#[derive(Debug, Default)]
+pub(in crate::store) struct ChangedBans {
+    /// They were removed, and are not back.
+    pub(in crate::store) removed: Vec<BanId>,
+    pub(in crate::store) written: Vec<BanRecord>,
+}
+
 /// There is no room for another ban by an operator.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("there are {MOST_BANS} bans, and no room for another")]
@@ -282,8 +290,21 @@ impl Bans {
 
     /// Of these, every ban that was written since that mark.
     pub(in crate::store) fn records_since(&self, mark: u64) -> Vec<BanRecord> {
-        let now = self.clock.now();
+        self.written_since(mark, &self.index.read())
+    }
+
+    /// What has changed since that mark; `None`: too much.
+    pub(in crate::store) fn changed_since(&self, mark: u64) -> Option<ChangedBans> {
         let index = self.index.read();
+        if index.writes == mark {
+            return Some(ChangedBans::default());
+        }
+        let removed = index.removed_since(mark)?;
+        Some(ChangedBans { removed, written: self.written_since(mark, &index) })
+    }
+
+    fn written_since(&self, mark: u64, index: &BanIndex) -> Vec<BanRecord> {
+        let now = self.clock.now();
         let records = index.entries.values().filter(|entry| entry.written > mark).map(|entry| &entry.record);
         records.filter(|record| record.expires() > now).cloned().collect()
     }

@@ -36,7 +36,7 @@ use crate::key::KeyHash;
 use crate::pending_reservations::ReservationGuard;
 use crate::store::MemoryStore;
 use crate::store::sessions::saved::SavedSession;
-use crate::store::snapshot;
+use crate::store::snapshot::one_piece;
 use crate::units::counted;
 
 /// Counts that are about to move. If this is dropped before they have moved, they stay here and thaw.
@@ -131,7 +131,7 @@ impl FrozenCounts {
         mut stream: &UnixStream,
         mut pass: impl FnMut(BorrowedFd<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
-        send(stream, &TransferMessage::Snapshot(snapshot::export_without_sessions(&self.store)?))?;
+        send(stream, &TransferMessage::Snapshot(one_piece::export_without_sessions(&self.store)?))?;
         for PausedSession { stream: socket, received, unsent, reservations, .. } in &self.paused {
             let slots = reservations.slots.iter().map(|(key, count)| (*key, *count)).collect();
             let guards = reservations.guards.iter().map(|(key, guards)| (*key, count(guards))).collect();
@@ -265,7 +265,7 @@ fn receive(
     let (mut saved_sessions, mut keys_follow) = (Vec::new(), false);
     loop {
         match frame::receive(stream)? {
-            TransferMessage::Snapshot(bytes) if snapshot::import_update(&bytes, store) => {}
+            TransferMessage::Snapshot(bytes) if one_piece::import_update(&bytes, store) => {}
             TransferMessage::Snapshot(_) => return Err(unreadable()),
             TransferMessage::Session { received, unsent, slots, guards } => {
                 let stream = UnixStream::from(accept()?);
@@ -293,7 +293,7 @@ fn receive(
             TransferMessage::End => break,
         }
     }
-    store.restore_sessions(&SavedSession::read_all(&saved_sessions).ok_or_else(unreadable)?);
+    store.restore_sessions(SavedSession::read_all(&saved_sessions).ok_or_else(unreadable)?);
     let reservations = PredecessorReservations { slots, guards };
     Ok(ReceivedCounts { store: Arc::clone(store), reservations, sessions, keys_follow })
 }

@@ -26,7 +26,19 @@ struct Subjects {
     /// Subjects in the order of their successes. Only the last entry of a subject counts.
     order: VecDeque<(u64, KeyHash)>,
     successes: u64,
+    /// How often all of them were removed.
+    clears: u64,
 }
+
+/// What was known at a moment, for [`KnownClientTable::some_between`].
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct KnownClientsMark {
+    pub(super) successes: u64,
+    pub(super) clears: u64,
+}
+
+/// A subject and its clients, the latest first, each with the time until which it is known.
+pub(in crate::store) type KnownClients = (KeyHash, Vec<(u64, Timestamp)>);
 
 #[derive(Debug)]
 struct SubjectClients {
@@ -71,22 +83,25 @@ impl KnownClientTable {
         subjects.make_room(self.most, now);
     }
 
-    /// How many successes there were.
-    pub(super) fn successes(&self) -> u64 {
-        self.subjects.lock().successes
+    pub(super) fn mark(&self) -> KnownClientsMark {
+        let subjects = self.subjects.lock();
+        KnownClientsMark { successes: subjects.successes, clears: subjects.clears }
     }
 
-    /// Every subject with its clients, the latest subject last and the latest client first.
-    pub(super) fn all(&self, now: Timestamp) -> Vec<(KeyHash, Vec<(u64, Timestamp)>)> {
+    /// Some of the subjects whose last success is after `since` and not after `until`, in the order of these successes,
+    /// and after which success the others are; `None`: there are no others. A subject that is remembered anew between
+    /// two calls is among the later ones.
+    pub(super) fn some_between(&self, since: u64, until: u64, now: Timestamp) -> (Vec<KnownClients>, Option<u64>) {
         let subjects = self.subjects.lock();
-        let mut all: Vec<_> = subjects.clients.iter().collect();
-        all.sort_by_key(|(_, subject)| subject.last);
-        let lasting = |subject: &SubjectClients| {
-            let clients = subject.clients.iter().filter(|client| now < client.until);
-            clients.map(|client| (client.item, client.until)).collect::<Vec<_>>()
-        };
-        let all = all.into_iter().map(|(key, subject)| (*key, lasting(subject)));
-        all.filter(|(_, clients)| !clients.is_empty()).collect()
+        let first = subjects.order.partition_point(|(success, _)| *success <= since);
+        let (mut some, mut last) = (Vec::new(), None);
+        for (success, key) in subjects.order.range(first..).take(AT_A_TIME).take_while(|(success, _)| *success <= until) {
+            last = Some(*success);
+            let lasting = subjects.clients.get(key).filter(|subject| subject.last == *success);
+            let lasting = lasting.map(|subject| subject.lasting(now)).filter(|clients| !clients.is_empty());
+            some.extend(lasting.map(|clients| (*key, clients)));
+        }
+        (some, last)
     }
 
     /// Removes all known clients.
@@ -94,10 +109,11 @@ impl KnownClientTable {
         let mut subjects = self.subjects.lock();
         subjects.clients.clear();
         subjects.order.clear();
+        subjects.clears += 1;
     }
 
     /// Restores the clients of a subject, as the latest subject so far.
-    pub(super) fn restore(&self, subject: KeyHash, clients: Vec<(u64, Timestamp)>, now: Timestamp) {
+    pub(super) fn restore(&self, (subject, clients): KnownClients, now: Timestamp) {
         if self.most == 0 {
             return;
         }
@@ -108,6 +124,13 @@ impl KnownClientTable {
         subjects.clients.insert(subject, SubjectClients { last, clients });
         subjects.order.push_back((last, subject));
         subjects.make_room(self.most, now);
+    }
+}
+
+impl SubjectClients {
+    fn lasting(&self, now: Timestamp) -> Vec<(u64, Timestamp)> {
+        let clients = self.clients.iter().filter(|client| now < client.until);
+        clients.map(|client| (client.item, client.until)).collect()
     }
 }
 
@@ -134,6 +157,9 @@ impl Subjects {
 }
 
 const SPARE: usize = 64;
+
+/// How many successes are looked at before requests may look at the table again.
+const AT_A_TIME: usize = 512;
 
 #[cfg(test)]
 mod tests {

@@ -28,6 +28,7 @@ mod successor;
 mod transfer;
 
 pub use self::settings::Settings;
+pub(in crate::store) use self::snapshot_data::ChangeMark;
 pub use self::store::MemoryStore;
 
 #[cfg(test)]

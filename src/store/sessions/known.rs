@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use serde::Deserialize;
+use serde::Serialize;
+
 use crate::clock::Timestamp;
 use crate::decision::SignIn;
 use crate::key::KeyHash;
 
 /// A session, in full.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(in crate::store) struct KnownSession {
     pub(in crate::store) session: KeyHash,
     pub(in crate::store) account: KeyHash,

@@ -4,11 +4,13 @@
 //! - `any_store`: what is learned of sessions, in memory or through Redis.
 //! - `known`: a session, in full; `version`, `record`, `message`: sessions as gateways send them to each other.
 //! - `saved`: sessions as one process saves them for another.
+//! - `changed`: which sessions have changed since they were last written to disk.
 //! - `sync`, `sync_state`: how the table follows the sessions in Redis.
 
 pub mod table;
 
 mod any_store;
+mod changed;
 mod shard;
 mod sync_state;
 mod tenths;

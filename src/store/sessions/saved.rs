@@ -31,12 +31,12 @@ impl SavedSession {
     }
 
     /// `None`: the last one is not whole.
-    pub(in crate::store) fn read_all(bytes: &[u8]) -> Option<Vec<Self>> {
+    pub(in crate::store) fn read_all(bytes: &[u8]) -> Option<Vec<KnownSession>> {
         let (all, rest) = bytes.as_chunks::<SIZE>();
-        rest.is_empty().then(|| all.iter().copied().map(Self).collect())
+        rest.is_empty().then(|| all.iter().map(|session| Self(*session).known()).collect())
     }
 
-    pub(in crate::store) fn known(&self) -> KnownSession {
+    fn known(&self) -> KnownSession {
         let (session, rest) = self.0.split_at(16);
         let (account, rest) = rest.split_at(16);
         let (keep, used) = rest.split_at(4);

@@ -2,6 +2,7 @@
 
 use hashbrown::HashTable;
 
+use super::changed::ChangedSessions;
 use super::tenths::Tenths;
 use crate::key::KeyHash;
 use crate::store::process_hasher::process_hasher;
@@ -17,6 +18,7 @@ pub(super) struct SessionShard {
     /// The ends of the order of last uses.
     newest: u32,
     oldest: u32,
+    pub(super) changed: ChangedSessions,
 }
 
 /// One session, in 52 bytes.
@@ -93,7 +95,8 @@ impl SessionShard {
     pub(super) fn new(bound: usize) -> Self {
         // Places are kept in 32 bits, and the largest is `NONE`.
         let bound = bound.min(NONE as usize - 1);
-        Self { entries: Slab::new(), index: HashTable::new(), bound, newest: NONE, oldest: NONE }
+        let changed = ChangedSessions::default();
+        Self { entries: Slab::new(), index: HashTable::new(), bound, newest: NONE, oldest: NONE, changed }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -101,7 +104,9 @@ impl SessionShard {
     }
 
     pub(super) fn clear(&mut self) {
-        *self = Self::new(self.bound);
+        let mut changed = std::mem::take(&mut self.changed);
+        changed.note_all();
+        *self = Self { changed, ..Self::new(self.bound) };
     }
 
     /// Whose the session is. This is a use of it.
@@ -123,6 +128,9 @@ impl SessionShard {
             entry.told = now;
         }
         let account = key_of(entry.account);
+        if is_due {
+            self.changed.note(session, self.entries.len());
+        }
         if is_another_second && self.newest != place {
             self.unlink(place);
             self.link(place);
@@ -141,6 +149,7 @@ impl SessionShard {
     /// way, which may be this one. `flags` makes the flags of those that it had.
     pub(super) fn insert(&mut self, session: KeyHash, local: u128, new: Session, flags: impl FnOnce(u32) -> u32) {
         let keep = new.keep.min(LONGEST_KEEP);
+        self.changed.note(session, self.entries.len());
         if let Some(place) = self.find(session, local) {
             let entry = &mut self.entries[place as usize];
             let used = new.used.max(entry.used);
@@ -173,6 +182,7 @@ impl SessionShard {
     /// Forgets a session. `false`: it was not known.
     pub(super) fn remove(&mut self, session: KeyHash, local: u128) -> bool {
         let place = self.find(session, local);
+        self.changed.note(session, self.entries.len());
         place.map(|place| self.remove_at(place, local)).is_some()
     }
 
@@ -251,8 +261,9 @@ impl SessionShard {
 
     fn remove_oldest(&mut self) {
         let place = self.oldest;
-        let local = local_hash(key_of(self.entries[place as usize].session));
-        self.remove_at(place, local);
+        let session = key_of(self.entries[place as usize].session);
+        self.changed.note(session, self.entries.len());
+        self.remove_at(place, local_hash(session));
     }
 
     fn remove_at(&mut self, place: u32, local: u128) {

@@ -179,6 +179,33 @@ impl Sessions {
         self.changes.load(Ordering::Relaxed)
     }
 
+    /// Notes from now on which sessions change, for one caller of [`Sessions::take_changed`].
+    pub(in crate::store) fn watch_changes(&self) {
+        self.shards.iter().for_each(|shard| shard.0.lock().changed.watch());
+    }
+
+    /// The sessions that have changed since the last call, as they are now; `None`: too many have changed, or they were
+    /// not watched.
+    pub(in crate::store) fn take_changed(&self, now: Timestamp) -> Option<Vec<(KeyHash, Option<KnownSession>)>> {
+        let mut changed = Vec::new();
+        for Padded(shard) in &self.shards {
+            changed.extend(shard.lock().changed.take()?);
+        }
+        changed.sort_unstable();
+        changed.dedup();
+        Some(changed.into_iter().map(|session| (session, self.find(session, now))).collect())
+    }
+
+    /// Every session whose time is not over. In between, others can look at the sessions.
+    pub(in crate::store) fn lasting(&self, now: Timestamp) -> impl Iterator<Item = KnownSession> {
+        let tenths = self.origin.tenths(now);
+        self.shards.iter().flat_map(move |Padded(shard)| {
+            let shard = shard.lock();
+            let lasting = shard.oldest_first(tenths).map(|(session, found, _)| self.known(session, found));
+            lasting.collect::<Vec<_>>()
+        })
+    }
+
     /// Calls `each` for every session whose time is not over, with its flags; in each shard those first whose last use
     /// is the longest ago.
     pub(in crate::store) fn each_lasting(&self, now: Timestamp, mut each: impl FnMut(KnownSession, u32)) {
@@ -213,11 +240,12 @@ impl Sessions {
     }
 
     pub(super) fn insert(&self, known: KnownSession, flags: impl FnOnce(u32) -> u32) {
-        self.changes.fetch_add(1, Ordering::Relaxed);
         let KnownSession { session, account, keep, used } = known;
         let (local, used) = (local_hash(session), self.origin.tenths(used));
         let new = Session { account, keep: tenths_of(keep), used };
         self.change(local, |shard| shard.insert(session, local, new, flags));
+        // Afterwards, so that whoever sees the number finds the change.
+        self.changes.fetch_add(1, Ordering::Relaxed);
     }
 
     fn known(&self, session: KeyHash, found: Session) -> KnownSession {

@@ -1,17 +1,37 @@
+//! What a store knows again after a restart, and what is told when it cannot.
+
+mod history;
+
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
 
+use super::file_header;
+use super::one_piece;
+use super::replay::Replayed;
+use super::replay::Unreadable;
+use super::replay::replay;
+use super::state_file::StateFile;
+use super::state_file::beside;
 use super::*;
 use crate::clock::Clock;
 use crate::clock::ManualClock;
+use crate::clock::Timestamp;
 use crate::decision::SessionChange;
 use crate::decision::SessionHashes;
 use crate::decision::SignIn;
 use crate::key::DisplayKey;
 use crate::key::Key;
+use crate::key::KeyHash;
 use crate::limit::Ladder;
 use crate::store::bans::BanSubject;
+use crate::store::memory::ChangeMark;
+use crate::store::memory::MemoryStore;
 use crate::store::memory::Settings;
 
 fn store(clock: &ManualClock) -> MemoryStore {
@@ -41,7 +61,7 @@ fn bans_steps_seeds_and_the_secret_survive() {
     before.bans().ban_by_limit(subject.clone(), &ladder, &"the limit was reached".into());
     let network = BanSubject::Address("203.0.113.0/24".parse().expect("a network"));
     before.bans().ban_by_operator(network, Duration::from_secs(99), "scans".into()).expect("room");
-    write(&path, &export(&before).expect("memory")).expect("it is written");
+    StateFile::begin(&path, &before).expect("it is written");
     let mode = fs::metadata(&path).expect("it is there").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let bytes = fs::read(&path).expect("it is there");
@@ -94,14 +114,14 @@ async fn sessions_survive_with_their_last_use() {
     assert!(before.sign_in(sign_in(7, 1)).await && before.sign_in(sign_in(8, 2)).await);
     clock.advance(hour / 2);
     assert_eq!(before.sessions().account(KeyHash(1), clock.now()), Some(KeyHash(7)));
-    write(&path, &export(&before).expect("memory")).expect("it is written");
+    StateFile::begin(&path, &before).expect("it is written");
     let mut after = store(&clock);
     restore(&path, &mut after);
     clock.advance(hour * 3 / 4);
     assert_eq!(after.sessions().account(KeyHash(1), clock.now()), Some(KeyHash(7)));
     assert_eq!(after.sessions().account(KeyHash(2), clock.now()), None);
     // A file of a version that knew no sessions.
-    write(&path, &export_without_sessions(&before).expect("memory")).expect("it is written");
+    fs::write(&path, one_piece::export_without_sessions(&before).expect("memory")).expect("it is written");
     restore(&path, &mut after);
     assert!(after.sessions().is_empty());
 }
@@ -127,21 +147,79 @@ fn a_session_that_is_learned_or_used_after_a_minute_is_a_change_to_write() {
     assert!(changes());
 }
 
+fn ban(store: &MemoryStore, network: &str) {
+    let network = BanSubject::Address(network.parse().expect("a network"));
+    store.bans().ban_by_operator(network, Duration::from_secs(99), "scans".into()).expect("room");
+}
+
+#[track_caller]
+fn read(path: &Path) -> Result<Replayed, Unreadable> {
+    replay(&fs::read(path).expect("it is there"))
+}
+
 #[test]
-fn a_damaged_file_is_put_aside_and_stops_nothing() {
+fn a_file_that_is_no_snapshot_is_kept_and_stops_nothing() {
     let (folder, clock) = (TempDir::new().expect("a folder"), clock());
     let path = folder.path().join("state");
-    write(&path, &export(&store(&clock)).expect("memory")).expect("it is written");
-    let whole = fs::read(&path).expect("it is there");
-    for damaged in [&whole[..whole.len() - 1], &whole[..5], b"", b"portcullis state 9\n"] {
+    let before = store(&clock);
+    StateFile::begin(&path, &before).expect("it is written");
+    let (frames, piece) = (fs::read(&path).expect("it is there"), export(&before).expect("memory"));
+    let header = file_header::LENGTH;
+    for damaged in [&piece[..piece.len() - 1], &piece[..5], &frames[..header - 1], &frames[..header], b"", b"portcullis state 9\n"] {
         fs::write(&path, damaged).expect("it is written");
-        restore(&path, &mut store(&clock));
+        let mut after = store(&clock);
+        let secret = after.secret();
+        restore(&path, &mut after);
+        assert_eq!(after.secret(), secret);
         assert_eq!(fs::read(beside(&path, ".damaged")).expect("it is kept"), damaged);
-        assert!(!path.exists());
     }
-    restore(&path, &mut store(&clock));
+    assert_eq!(read(&path).expect_err("it is unreadable"), Unreadable::Version(9));
+    StateFile::begin(&path, &before).expect("another takes its place");
+    assert_eq!(fs::read(beside(&path, ".damaged")).expect("it is kept"), b"portcullis state 9\n");
+    restore(&folder.path().join("absent"), &mut store(&clock));
     restore(folder.path(), &mut store(&clock));
     assert!(folder.path().exists());
+}
+
+#[test]
+fn a_file_that_is_damaged_in_the_middle_is_read_as_far_as_it_goes_and_kept() {
+    let (folder, clock) = (TempDir::new().expect("a folder"), clock());
+    let path = folder.path().join("state");
+    let before = store(&clock);
+    let mut file = StateFile::begin(&path, &before).expect("it is written");
+    let mut ends = vec![file.length()];
+    for network in ["203.0.113.0/24", "198.51.100.0/24", "192.0.2.0/24"] {
+        ban(&before, network);
+        assert!(file.append(&before).expect("it is written"));
+        ends.push(file.length());
+    }
+    let mut bytes = fs::read(&path).expect("it is there");
+    bytes[usize::try_from(ends[2]).expect("short") - 1] ^= 1;
+    fs::write(&path, &bytes).expect("it is written");
+    let replayed = read(&path).expect("it can be read");
+    assert_eq!((replayed.damaged as u64, replayed.torn), (ends[2] - ends[1], 0));
+    let mut after = store(&clock);
+    restore(&path, &mut after);
+    assert_eq!(after.secret(), before.secret());
+    let is_banned = |last: [u8; 4]| after.bans().of_address(last.into()).is_some();
+    assert_eq!([[203, 0, 113, 1], [198, 51, 100, 1], [192, 0, 2, 1]].map(is_banned), [true, false, true]);
+    assert_eq!(fs::read(beside(&path, ".damaged")).expect("it is kept"), bytes);
+}
+
+/// A gateway of that version wrote this file, with a ban, the known clients of two names and a session.
+#[test]
+fn a_file_of_the_first_version_is_read() {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("state");
+    fs::write(&path, include_bytes!("tests/version_1.state")).expect("it is written");
+    let clock = ManualClock::at(Timestamp::from_micros(1_795_738_750_000_000));
+    let mut after = store(&clock);
+    restore(&path, &mut after);
+    assert!(after.bans().of_address([203, 0, 113, 9].into()).is_some());
+    let known: Vec<_> = after.known_clients_between(&ChangeMark::default(), &after.change_mark()).collect();
+    assert_eq!(known.iter().map(|(_, clients)| clients.len()).collect::<Vec<_>>(), [1, 1]);
+    assert_eq!(after.lasting_sessions().count(), 1);
+    assert!(!beside(&path, ".damaged").exists());
 }
 
 #[tokio::test]
@@ -158,7 +236,7 @@ async fn changes_are_written_soon_and_at_the_end() {
     store.bans().ban_by_operator(network, Duration::from_secs(99), "".into()).expect("room");
     stop.cancel();
     keeping.await.expect("it ends");
-    assert_eq!(read(&path).expect("it is there").0.bans.len(), 1);
+    assert_eq!(read(&path).expect("it is whole").content.bans.len(), 1);
     assert!(!beside(&path, ".new").exists());
 }
 

@@ -1,0 +1,210 @@
+//! The file on disk: begun with the whole state, and appended to with what has changed.
+
+use std::ffi::OsString;
+use std::fs;
+use std::fs::File;
+use std::fs::OpenOptions;
+use std::io;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::content::seeds_of;
+use super::file_header;
+use super::frame::Salt;
+use super::record::Record;
+use crate::clock::Timestamp;
+use crate::store::bans::saved::SavedBan;
+use crate::store::memory::ChangeMark;
+use crate::store::memory::MemoryStore;
+
+/// The file, which this process has begun and alone appends to.
+#[derive(Debug)]
+pub(super) struct StateFile {
+    file: File,
+    salt: Salt,
+    length: u64,
+    /// How much of it is the state at the time it was begun.
+    whole: u64,
+    begun: Timestamp,
+    /// Which changes it has.
+    mark: ChangeMark,
+}
+
+/// A file is begun anew when this much more than the whole state was appended to it: as often as it costs no more than
+/// appending.
+pub(super) const SPARE: u64 = 256 << 10;
+
+/// What has ended is gone from the file after this time.
+const LONGEST: Duration = Duration::from_secs(86_400);
+
+/// A frame is written when it has this many bytes.
+const FRAME: usize = 32 << 10;
+
+impl StateFile {
+    /// Writes the whole state to a new file, which takes the place of the old one in one step, so that a reader sees
+    /// either of them. Nobody else has the new one: neither a process that this one took over from, nor one that failed to
+    /// take over, can write into it.
+    pub(super) fn begin(path: &Path, store: &MemoryStore) -> io::Result<Self> {
+        let draft = beside(path, ".new");
+        match fs::remove_file(&draft) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let begun = Self::write_draft(&draft, path, store);
+        if begun.is_err() {
+            // It would take the room that may be missing.
+            drop(fs::remove_file(&draft));
+        }
+        begun
+    }
+
+    fn write_draft(draft: &Path, path: &Path, store: &MemoryStore) -> io::Result<Self> {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(draft)?;
+        let salt = Salt::random();
+        let header = file_header::write(salt);
+        file.write_all(&header)?;
+        // Changes that come while the state is written are appended afterwards, whether or not it has them already.
+        let mark = store.watch_changes();
+        let mut frames = Frames::new(&mut file, salt, header.len() as u64);
+        write_state(store, &mark, &mut frames)?;
+        let length = frames.finish()?;
+        file.sync_all()?;
+        fs::rename(draft, path)?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        File::open(folder)?.sync_all()?;
+        Ok(Self { file, salt, length, whole: length, begun: store.clock().now(), mark })
+    }
+
+    /// Whether there are changes that it does not have.
+    pub(super) fn is_behind(&self, store: &MemoryStore) -> bool {
+        self.mark != store.change_mark()
+    }
+
+    /// Whether it is to be begun anew, with the changes that it does not have.
+    pub(super) fn is_over(&self, path: &Path, store: &MemoryStore, spare: u64) -> bool {
+        let appended = self.length - self.whole;
+        let age = store.clock().now().since(self.begun);
+        appended > self.whole.max(spare) || age >= LONGEST || !self.is_in_place(path)
+    }
+
+    /// Whether it is as this process has left it, under this name.
+    fn is_in_place(&self, path: &Path) -> bool {
+        let (Ok(here), Ok(there)) = (self.file.metadata(), fs::metadata(path)) else { return false };
+        (here.dev(), here.ino()) == (there.dev(), there.ino()) && here.len() == self.length
+    }
+
+    /// Appends what has changed, and returns when it is on disk. `false`: it is no longer known what has changed, so that
+    /// the file is to be begun anew. After an error too, because nobody knows what is on disk then.
+    pub(super) fn append(&mut self, store: &MemoryStore) -> io::Result<bool> {
+        let mark = store.change_mark();
+        let Some(changes) = store.changes_since(&self.mark) else { return Ok(false) };
+        let mut frames = Frames::new(&mut self.file, self.salt, self.length);
+        for id in changes.bans.removed {
+            frames.write(&Record::NoBan(id))?;
+        }
+        for record in changes.bans.written {
+            frames.write(&Record::Ban(record.ban.id, SavedBan::of(&record)))?;
+        }
+        if changes.has_new_key {
+            frames.write(&Record::Seeds(seeds_of(store)))?;
+        }
+        for (session, known) in changes.sessions {
+            frames.write(&known.map_or(Record::NoSession(session), Record::Session))?;
+        }
+        write_known_clients(store, &self.mark, &mark, &mut frames)?;
+        let length = frames.finish()?;
+        if length != self.length {
+            self.file.sync_data()?;
+        }
+        (self.length, self.mark) = (length, mark);
+        Ok(true)
+    }
+
+    /// How many bytes it has.
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Nothing can be written from now on.
+    #[cfg(test)]
+    pub(super) fn break_handle(&mut self) {
+        let handle = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&self.file));
+        self.file = File::open(handle).expect("it is open");
+    }
+}
+
+fn write_state(store: &MemoryStore, mark: &ChangeMark, frames: &mut Frames<'_>) -> io::Result<()> {
+    frames.write(&Record::Secret(store.secret()))?;
+    // In a frame of its own, because nothing can be read without it.
+    frames.end_frame()?;
+    frames.write(&Record::Seeds(seeds_of(store)))?;
+    for record in store.bans().records() {
+        frames.write(&Record::Ban(record.ban.id, SavedBan::of(&record)))?;
+    }
+    for known in store.lasting_sessions() {
+        frames.write(&Record::Session(known))?;
+    }
+    write_known_clients(store, &ChangeMark::default(), mark, frames)?;
+    frames.write(&Record::Whole)
+}
+
+fn write_known_clients(
+    store: &MemoryStore,
+    since: &ChangeMark,
+    until: &ChangeMark,
+    frames: &mut Frames<'_>,
+) -> io::Result<()> {
+    for (subject, clients) in store.known_clients_between(since, until) {
+        frames.write(&Record::KnownClients(subject, clients))?;
+    }
+    Ok(())
+}
+
+/// Writes records in frames.
+struct Frames<'f> {
+    file: &'f mut File,
+    salt: Salt,
+    /// Where the next frame begins.
+    offset: u64,
+    payload: Vec<u8>,
+    frame: Vec<u8>,
+}
+
+impl<'f> Frames<'f> {
+    fn new(file: &'f mut File, salt: Salt, offset: u64) -> Self {
+        Self { file, salt, offset, payload: Vec::new(), frame: Vec::new() }
+    }
+
+    fn write(&mut self, record: &Record) -> io::Result<()> {
+        record.write(&mut self.payload);
+        if self.payload.len() < FRAME { Ok(()) } else { self.end_frame() }
+    }
+
+    fn end_frame(&mut self) -> io::Result<()> {
+        if self.payload.is_empty() {
+            return Ok(());
+        }
+        self.salt.write_frame(self.offset, &self.payload, &mut self.frame);
+        self.file.write_all(&self.frame)?;
+        self.offset += self.frame.len() as u64;
+        self.payload.clear();
+        self.frame.clear();
+        Ok(())
+    }
+
+    /// Returns the length of the file.
+    fn finish(mut self) -> io::Result<u64> {
+        self.end_frame()?;
+        Ok(self.offset)
+    }
+}
+
+pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(ending);
+    PathBuf::from(name)
+}
