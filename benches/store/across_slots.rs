@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use portcullis::decision::Batch;
 use portcullis::decision::Charge;
+use portcullis::decision::Verdict;
 use portcullis::decision::batch::Force;
 use portcullis::decision::batch::Items;
 use portcullis::key::CLIENT_DIGITS;
@@ -138,7 +139,7 @@ async fn decisions(store: &Failover, keys: &[KeyHash], rule: &Rule, times: usize
         let begun = Instant::now();
         let verdicts = store.decide(&batch).await.expect("the cluster answers");
         spans.push(begun.elapsed());
-        assert!(verdicts.iter().all(|verdict| verdict.passes()), "the keys have room");
+        assert!(verdicts.iter().all(Verdict::passes), "the keys have room");
     }
     spans
 }

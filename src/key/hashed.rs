@@ -139,7 +139,9 @@ mod tests {
 
     fn key_of(parts: &[&str]) -> Key {
         let mut key = Key::default();
-        parts.iter().for_each(|part| key.push(part.as_bytes()));
+        for part in parts {
+            key.push(part.as_bytes());
+        }
         key
     }
 

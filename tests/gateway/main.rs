@@ -43,6 +43,7 @@ mod limits;
 mod log_lines;
 mod memory;
 mod names_kept;
+mod names_many;
 mod notify;
 mod nul;
 mod openapi;

@@ -1,132 +1,190 @@
-//! What it costs to keep known clients on disk: `cargo test --release --test gateway names_kept:: -- --ignored --nocapture`.
+//! Known clients outlive processes that are killed, however much of the last change is on disk.
 
 use std::fs;
-use std::io::Read;
-use std::io::Write;
-use std::net::SocketAddr;
-use std::net::TcpListener;
-use std::net::TcpStream;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
+use crate::support::Answer;
 use crate::support::Gateway;
-use crate::support::Request;
-use crate::support::Stopwatch;
+use crate::support::Origin;
 use crate::support::eventually;
+use crate::takeover_counts::taken_over;
 
-const NAMES: usize = 700_000;
-
-/// How many sign-ins are on their way at a time, on each of a few connections.
-const AT_A_TIME: usize = 100;
-
-/// An application that lets everybody in, and keeps nothing of what it was sent.
-fn application() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("an address");
-    thread::spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
-            thread::spawn(move || let_in(stream));
+/// A gateway with a snapshot, in front of an application that lets in whoever does not say that the password is wrong.
+fn guarded() -> (Origin, Gateway) {
+    let origin = Origin::answering(|received| {
+        if received.target.contains("wrong") {
+            Answer::new(403, &[], "")
+        } else {
+            Answer::new(302, &[("Location", "/account")], "")
         }
     });
-    address
+    let gateway = Gateway::start(format!(
+        "upstream: {}\nlog: {{requests: false}}\nstore: {{memory: {{snapshot: state}}}}\nroutes:\n  \
+         - match: POST /login\n    \
+         outcome: {{success: {{status: 302, header: {{location: \"/account*\"}}}}}}\n    \
+         known_clients: {{of: param.username, remember: 5, for: 90d}}\n    \
+         limits: [{{name: guesses, key: param.username, rate: 1/hour, unless: [known_client]}}]\n",
+        origin.url()
+    ));
+    (origin, gateway)
 }
 
-fn let_in(mut stream: TcpStream) {
-    let (mut matched, mut bytes) = (0, [0; 16 << 10]);
-    while let Ok(read @ 1..) = stream.read(&mut bytes) {
-        let mut answers = Vec::new();
-        for byte in &bytes[..read] {
-            matched = if *byte == END[matched] { matched + 1 } else { usize::from(*byte == END[0]) };
-            if matched == END.len() {
-                answers.extend_from_slice(b"HTTP/1.1 302 Found\r\nLocation: /account\r\nContent-Length: 0\r\n\r\n");
-                matched = 0;
-            }
-        }
-        if stream.write_all(&answers).is_err() {
-            return;
-        }
-    }
+fn sign_in(gateway: &Gateway, name: &str) {
+    assert_eq!(gateway.post(&format!("/login?username={name}")).status(), 302);
 }
 
-/// The end of a head.
-const END: &[u8] = b"\r\n\r\n";
-
-/// Signs these people in, many at a time.
-fn sign_in(gateway: &Gateway, names: impl Iterator<Item = usize>) {
-    let mut client = TcpStream::connect(gateway.address()).expect("the gateway accepts connections");
-    let names: Vec<usize> = names.collect();
-    let (mut bytes, mut seen) = ([0; 64 << 10], Vec::new());
-    for some in names.chunks(AT_A_TIME) {
-        let asked: String = some
-            .iter()
-            .map(|name| format!("POST /login?username=person-{name} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"))
-            .collect();
-        client.write_all(asked.as_bytes()).expect("an open connection");
-        let mut answered = 0;
-        while answered < some.len() {
-            let read = client.read(&mut bytes).expect("an open connection");
-            assert!(read > 0, "the gateway hangs up");
-            seen.extend_from_slice(&bytes[..read]);
-            let mut rest = 0;
-            while let Some(end) = seen[rest..].windows(END.len()).position(|window| window == END) {
-                assert!(seen[rest..].starts_with(b"HTTP/1.1 302 "), "{}", String::from_utf8_lossy(&seen[rest..]));
-                rest += end + END.len();
-                answered += 1;
-            }
-            seen.drain(..rest);
-        }
-    }
+/// Whether we are a known client: a stranger has one guess. It is asked once of each process.
+fn is_known(gateway: &Gateway, name: &str) -> bool {
+    let guess = || gateway.post(&format!("/login?username={name}&wrong")).status();
+    let seen = [guess(), guess()];
+    assert!(matches!(seen, [403, 403 | 429]), "{seen:?}");
+    seen == [403, 403]
 }
 
-/// The processor time of the gateway, by its own metric.
-fn processor(gateway: &Gateway) -> f64 {
-    let metrics = Request::new(gateway.admin(), "GET", "/metrics").send().text();
-    let line = metrics.lines().find_map(|line| line.strip_prefix("process_cpu_seconds_total "));
-    line.and_then(|seconds| seconds.parse().ok()).expect("it is told")
+/// Which file it is, and its length.
+type Seen = (u64, u64);
+
+fn seen(gateway: &Gateway) -> Seen {
+    fs::metadata(state(gateway)).map_or((0, 0), |file| (file.ino(), file.len()))
 }
 
-/// The processor time that so many seconds take, in milliseconds a second.
-fn a_second(gateway: &Gateway, seconds: u32, mut each: impl FnMut()) -> f64 {
-    let (before, waited) = (processor(gateway), Stopwatch::start());
-    for second in 1..=seconds {
-        each();
-        thread::sleep(Duration::from_secs(second.into()).saturating_sub(waited.elapsed()));
-    }
-    (processor(gateway) - before) * 1000.0 / f64::from(seconds)
+fn state(gateway: &Gateway) -> PathBuf {
+    gateway.path("state")
+}
+
+/// Waits until a process that has just begun has begun its file.
+fn begun(gateway: &Gateway, before: Seen) -> Seen {
+    eventually("the file is begun", || seen(gateway).0 != before.0);
+    seen(gateway)
+}
+
+/// Waits until a change is on disk.
+fn appended(gateway: &Gateway, before: Seen) -> Seen {
+    eventually("it is written", || seen(gateway) != before);
+    let after = seen(gateway);
+    assert_eq!(after.0, before.0, "the same file");
+    assert!(after.1 > before.1, "{before:?} {after:?}");
+    after
 }
 
 #[test]
-#[ignore = "measures"]
-#[expect(clippy::print_stdout, reason = "a measurement is read")]
-fn what_a_sign_in_costs_among_many_known_names_is_printed() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("state");
-    let gateway = Gateway::start(format!(
-        "upstream: http://{}\nadmin: {{address: 127.0.0.1:0}}\nlog: {{requests: false}}\n\
-         store: {{memory: {{snapshot: {}}}}}\nroutes:\n  - match: POST /login\n    \
-         outcome: {{success: {{status: 302, header: {{location: \"/account*\"}}}}}}\n    \
-         known_clients: {{of: param.username, remember: 5, for: 90d}}\n",
-        application(),
-        path.display()
-    ));
-    let lanes = 8;
-    thread::scope(|scope| {
-        for lane in 0..lanes {
-            let gateway = &gateway;
-            scope.spawn(move || sign_in(gateway, (lane..NAMES).step_by(lanes)));
+fn names_outlive_processes_that_are_killed() {
+    let (_origin, mut gateway) = guarded();
+    let (mut names, mut before) = (Vec::new(), (0, 0));
+    for round in 0..4 {
+        before = begun(&gateway, before);
+        assert!(names.iter().all(|name: &String| is_known(&gateway, name)), "{round}");
+        assert!(!is_known(&gateway, &format!("stranger-{round}")));
+        for name in ["alice", "bob"].map(|name| format!("{name}-{round}")) {
+            sign_in(&gateway, &name);
+            before = appended(&gateway, before);
+            names.push(name);
         }
-    });
-    let length = || fs::metadata(&path).map_or(0, |file| file.len());
-    eventually("the names are on disk", || length() > NAMES as u64 * 20);
-    // What is written after a burst has ended.
-    thread::sleep(Duration::from_secs(20));
-    println!("names                {NAMES}, {} bytes on disk", length());
-    let idle = a_second(&gateway, 30, || {});
-    println!("processor when idle  {idle:.2} ms a second");
-    let mut name = 0;
-    let busy = a_second(&gateway, 60, || {
-        sign_in(&gateway, std::iter::once(name));
-        name += 7919;
-    });
-    println!("one sign-in a second {:.2} ms of processor each", busy - idle);
+        gateway.restart();
+    }
+    assert!(!gateway.log_messages().iter().any(|line| line.contains("cut off") || line.contains("damaged")));
+}
+
+#[test]
+fn a_change_that_is_not_whole_on_disk_is_cut_off_and_told() {
+    let (_origin, mut gateway) = guarded();
+    let before = begun(&gateway, (0, 0));
+    sign_in(&gateway, "alice");
+    let first = appended(&gateway, before);
+    sign_in(&gateway, "bob");
+    appended(&gateway, first);
+    gateway.kill();
+    let whole = fs::read(state(&gateway)).expect("it is there");
+    fs::write(state(&gateway), &whole[..whole.len() - 3]).expect("it is cut");
+    gateway.restart();
+    assert_eq!(["alice", "bob"].map(|name| is_known(&gateway, name)), [true, false]);
+    let told = gateway.log_messages();
+    assert!(told.iter().any(|line| line.contains("were not written whole") && line.contains("cut off")), "{told:?}");
+    // What this process writes is whole.
+    let before = begun(&gateway, first);
+    sign_in(&gateway, "carol");
+    appended(&gateway, before);
+    gateway.restart();
+    assert_eq!(["alice", "bob", "carol"].map(|name| is_known(&gateway, name)), [true, false, true]);
+    assert!(!gateway.log_messages().iter().any(|line| line.contains("cut off")));
+}
+
+#[test]
+fn damage_in_the_middle_is_told_and_costs_what_was_there() {
+    let (_origin, mut gateway) = guarded();
+    let mut ends = vec![begun(&gateway, (0, 0))];
+    for name in ["alice", "bob", "carol"] {
+        sign_in(&gateway, name);
+        ends.push(appended(&gateway, ends[ends.len() - 1]));
+    }
+    gateway.kill();
+    let mut damaged = fs::read(state(&gateway)).expect("it is there");
+    damaged[usize::try_from(ends[2].1).expect("short") - 1] ^= 1;
+    fs::write(state(&gateway), &damaged).expect("it is written");
+    gateway.restart();
+    assert_eq!(["alice", "bob", "carol"].map(|name| is_known(&gateway, name)), [true, false, true]);
+    let told = gateway.log_messages();
+    assert!(told.iter().any(|line| line.contains("is damaged") && line.contains("state.damaged")), "{told:?}");
+    assert_eq!(fs::read(gateway.path("state.damaged")).expect("it is kept"), damaged);
+}
+
+/// Whoever was let in is known, up to some moment shortly before the process was killed.
+#[test]
+fn a_process_that_is_killed_at_any_moment_loses_the_last_names_at_most() {
+    let (_origin, mut gateway) = guarded();
+    let mut before = (0, 0);
+    for round in 0..4_u32 {
+        let name = |number: u32| format!("name-{round}-{number}");
+        let mut signed_in = 0;
+        let on_disk = begun(&gateway, before);
+        // At least one is on disk, and others come while it is written.
+        while signed_in < 60 || seen(&gateway) == on_disk {
+            sign_in(&gateway, &name(signed_in));
+            signed_in += 1;
+            thread::sleep(Duration::from_millis(11 + u64::from(round)));
+        }
+        before = seen(&gateway);
+        gateway.restart();
+        let known: Vec<bool> = (0..signed_in).map(|number| is_known(&gateway, &name(number))).collect();
+        let first_lost = known.iter().position(|known| !known).unwrap_or(known.len());
+        assert!(first_lost > 0 && !known[first_lost..].contains(&true), "{known:?}");
+    }
+}
+
+#[test]
+fn a_process_that_takes_over_begins_a_file_of_its_own() {
+    let (_origin, mut first) = guarded();
+    let before = begun(&first, (0, 0));
+    sign_in(&first, "alice");
+    let before = appended(&first, before);
+    let mut second = taken_over(&first);
+    first.ended();
+    let before = begun(&second, before);
+    sign_in(&second, "bob");
+    appended(&second, before);
+    second.restart();
+    assert_eq!(["alice", "bob"].map(|name| is_known(&second, name)), [true, true]);
+}
+
+#[test]
+fn a_process_whose_successor_fails_goes_on_with_a_file_of_its_own() {
+    let (_origin, mut gateway) = guarded();
+    let before = begun(&gateway, (0, 0));
+    sign_in(&gateway, "alice");
+    let before = appended(&gateway, before);
+    let config = fs::read_to_string(gateway.path("portcullis.yaml")).expect("it is there");
+    // It fails after it got the state of the other.
+    gateway.write("portcullis.yaml", &format!("{config}audit: {{file: absent/audit.jsonl}}\n"));
+    let (status, told) = gateway.failing_successor();
+    assert_eq!(status.code(), Some(1), "{told}");
+    assert!(told.contains("absent/audit.jsonl"), "{told}");
+    gateway.write("portcullis.yaml", &config);
+    let before = begun(&gateway, before);
+    sign_in(&gateway, "bob");
+    appended(&gateway, before);
+    gateway.restart();
+    assert_eq!(["alice", "bob"].map(|name| is_known(&gateway, name)), [true, true]);
 }

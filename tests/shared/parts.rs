@@ -142,7 +142,7 @@ fn are_never_more_than_the_whole(gateways: &[Gateway], span: Duration) {
 #[test]
 fn a_table_that_is_lost_unseen_gives_nothing_away() {
     let _alone = alone();
-    let mut site = Site::start(2, "", "", LIMIT);
+    let mut site = Site::start(2, "", "  nodes: auto", LIMIT);
     settles(&site.gateways, 2.0);
     // Nobody is told of a single key that is removed or evicted: whoever calls first finds nothing.
     assert_eq!(site.redis.cli(&["DEL", "portcullis:parts"]), "1");
@@ -159,7 +159,7 @@ fn neither_does_it_where_gateways_hear_nothing_of_each_other() {
     assert_eq!(redis.cli(&user), "OK");
     let application = Ledger::start();
     let place = format!("url: \"{}\"", redis.url().replace("redis://", "redis://deaf:any@"));
-    let configuration = config(&application.url(), &place, "", LIMIT);
+    let configuration = config(&application.url(), &place, "  nodes: auto", LIMIT);
     let gateways = [(); 2].map(|()| Gateway::start(&configuration));
     settles(&gateways, 2.0);
     // One is stopped when it would call, so that they call at moments that are far apart.
@@ -178,7 +178,8 @@ fn parts_settle_where_gateways_may_not_publish() {
     let _alone = alone();
     let redis = RedisServer::start();
     let application = Ledger::start();
-    let configuration = config(&application.url(), &format!("url: \"{}\"", url_of_mute(&redis)), "", LIMIT);
+    let configuration =
+        config(&application.url(), &format!("url: \"{}\"", url_of_mute(&redis)), "  nodes: auto", LIMIT);
     let mut gateways = vec![Gateway::start(&configuration)];
     settles(&gateways, 1.0);
     gateways.push(Gateway::start(&configuration));

@@ -36,7 +36,7 @@ fn the_rights_that_the_book_lists_are_enough() {
     let busy = "  - {name: busy-of-the-test, key: [], concurrent: 20}\n";
     let limits = format!("limits:\n{}{long}{busy}", algorithms.iter().map(limit).collect::<String>());
     let place = format!("url: \"{url}\", timeout: 10s");
-    let configuration = config(&application.url(), &place, "  on_failure: deny", &limits);
+    let configuration = config(&application.url(), &place, "  on_failure: deny\n  nodes: auto", &limits);
     let gateway = Gateway::start(&configuration);
     eventually("the gateway has found Redis", || store_up(&gateway));
     let mut caller = Caller::default();

@@ -95,7 +95,8 @@ impl KnownClientTable {
         let subjects = self.subjects.lock();
         let first = subjects.order.partition_point(|(success, _)| *success <= since);
         let (mut some, mut last) = (Vec::new(), None);
-        for (success, key) in subjects.order.range(first..).take(AT_A_TIME).take_while(|(success, _)| *success <= until) {
+        for (success, key) in subjects.order.range(first..).take(AT_A_TIME).take_while(|(success, _)| *success <= until)
+        {
             last = Some(*success);
             let lasting = subjects.clients.get(key).filter(|subject| subject.last == *success);
             let lasting = lasting.map(|subject| subject.lasting(now)).filter(|clients| !clients.is_empty());

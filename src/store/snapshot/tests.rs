@@ -165,7 +165,9 @@ fn a_file_that_is_no_snapshot_is_kept_and_stops_nothing() {
     StateFile::begin(&path, &before).expect("it is written");
     let (frames, piece) = (fs::read(&path).expect("it is there"), export(&before).expect("memory"));
     let header = file_header::LENGTH;
-    for damaged in [&piece[..piece.len() - 1], &piece[..5], &frames[..header - 1], &frames[..header], b"", b"portcullis state 9\n"] {
+    for damaged in
+        [&piece[..piece.len() - 1], &piece[..5], &frames[..header - 1], &frames[..header], b"", b"portcullis state 9\n"]
+    {
         fs::write(&path, damaged).expect("it is written");
         let mut after = store(&clock);
         let secret = after.secret();

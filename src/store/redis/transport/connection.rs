@@ -22,7 +22,7 @@ use super::breaker::DownCause;
 use super::fault::SendError;
 use super::fault::ServerFault;
 use super::pipeline::Pipeline;
-use super::replicas::ReplicaWaits;
+use super::replica_waits::ReplicaWaits;
 use super::url::Login;
 
 /// A connection that many callers use at once. Clones share it, and it ends with the last clone.

@@ -2,7 +2,7 @@
 //!
 //! - [`url`]: the address of a server, and the login of the gateway.
 //! - [`connect`]: opens a [`connection`], with TLS and a login; [`pipeline`] and [`reply`]: shared by all callers of a core.
-//! - [`replicas`]: waits until replicas have what was written on a connection.
+//! - [`replicas`], [`replica_waits`]: waits until replicas have what was written on a connection.
 //! - [`breaker`], [`fault`]: why a server is down, and the circuit breaker that stops calls to it.
 
 pub mod url;
@@ -14,4 +14,5 @@ pub(super) mod fault;
 pub(super) mod replicas;
 
 mod pipeline;
+mod replica_waits;
 pub(crate) mod reply;

@@ -1,12 +1,9 @@
 //! Waits until replicas have what was written on a connection.
 
-use std::mem;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use redis::Value;
-use tokio::sync::oneshot;
 
 use super::breaker::DownCause;
 use super::connection::RedisConnection;
@@ -21,26 +18,10 @@ pub(in crate::store::redis) struct ReplicaWait {
     pub(in crate::store::redis) patience: Duration,
 }
 
-/// The callers of one connection that wait for replicas. `WAIT` is about all that was written on its connection before, and
-/// holds up what comes after: so one call is for all that wait when it is sent, and there is one at a time.
-#[derive(Debug, Default)]
-pub(super) struct ReplicaWaits(Mutex<Waits>);
-
-#[derive(Debug, Default)]
-struct Waits {
-    next: Vec<oneshot::Sender<bool>>,
-    is_asking: bool,
-}
-
 impl RedisConnection {
     /// Whether enough replicas have all that was answered on this connection before this call.
     pub(in crate::store::redis) async fn is_replicated(&self, wait: ReplicaWait) -> bool {
-        let (sender, receiver) = oneshot::channel();
-        let begins = {
-            let mut waits = self.replica_waits().0.lock();
-            waits.next.push(sender);
-            !mem::replace(&mut waits.is_asking, true)
-        };
+        let (receiver, begins) = self.replica_waits().join();
         if begins {
             // In a task: whoever leaves must not leave the others waiting.
             tokio::spawn(ask_for_all(self.clone(), wait));
@@ -64,16 +45,10 @@ impl RedisConnection {
     }
 }
 
+/// `WAIT` is about all that was written on its connection before, and holds up what comes after: so one is for all that wait
+/// when it is sent, and there is one at a time.
 async fn ask_for_all(connection: RedisConnection, wait: ReplicaWait) {
-    loop {
-        let waiting = {
-            let mut waits = connection.replica_waits().0.lock();
-            if waits.next.is_empty() {
-                waits.is_asking = false;
-                return;
-            }
-            mem::take(&mut waits.next)
-        };
+    while let Some(waiting) = connection.replica_waits().take() {
         let is_replicated = connection.wait_for_replicas(wait).await.is_ok();
         for caller in waiting {
             // It may have left.

@@ -46,10 +46,7 @@ fn changes() -> impl Strategy<Value = Change> {
 const SESSIONS: usize = 6;
 
 fn small_store(clock: &ManualClock) -> MemoryStore {
-    MemoryStore::new(
-        &Settings { max_keys: 100, max_sessions: SESSIONS, snapshot: None },
-        Clock::Manual(clock.clone()),
-    )
+    MemoryStore::new(&Settings { max_keys: 100, max_sessions: SESSIONS, snapshot: None }, Clock::Manual(clock.clone()))
 }
 
 fn apply(change: &Change, store: &MemoryStore, clock: &ManualClock) {
@@ -136,11 +133,15 @@ proptest! {
         let (folder, clock) = (TempDir::new().expect("a folder"), clock());
         let path = folder.path().join("state");
         let store = small_store(&clock);
-        before.iter().for_each(|change| apply(change, &store, &clock));
+        for change in &before {
+            apply(change, &store, &clock);
+        }
         let mut file = StateFile::begin(&path, &store).expect("it is written");
         let mut ends = vec![usize::try_from(file.length()).expect("short")];
         for some in &after {
-            some.iter().for_each(|change| apply(change, &store, &clock));
+            for change in some {
+                apply(change, &store, &clock);
+            }
             prop_assert!(file.append(&store).expect("it is written"));
             let written = fs::read(&path).expect("it is there");
             prop_assert_eq!(written.len() as u64, file.length());
