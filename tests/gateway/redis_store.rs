@@ -14,7 +14,7 @@ use crate::support::eventually;
 
 fn gateway(origin: &Origin, redis: &RedisServer, rest: &str) -> Gateway {
     Gateway::start(format!(
-        "admin: {{address: 127.0.0.1:0}}\nupstream: {}\nstore: {{redis: {{url: \"{}\"}}{rest}",
+        "admin: {{address: 127.0.0.1:0}}\nupstream: {}\nstore: {{nodes: 1, redis: {{url: \"{}\"}}{rest}",
         origin.url(),
         redis.url()
     ))
@@ -52,7 +52,7 @@ fn the_start_says_where_counts_are_kept_and_no_password() {
             200,
             json!({
                 "status": "ready",
-                "store": {"kind": "redis", "up": true, "on_failure": "local"},
+                "store": {"kind": "redis", "up": true, "on_failure": "local", "part": 1.0},
             })
         )
     );
