@@ -190,7 +190,7 @@ fn another_store_waits_for_the_next_start_and_is_named() {
         origin.url()
     ));
     let said = gateway.log_messages();
-    let waits = "store.redis.url, store.redis.timeout: the change takes effect with the next start";
+    let waits = "store.redis.url, store.redis.timeout, store.nodes: the change takes effect with the next start";
     assert!(said.iter().any(|said| said.starts_with(waits)), "{said:?}");
     assert!(!gateway.stderr().join("\n").contains("s3cret"));
     // The store that runs is the one of the start, and what holds while it is away belongs to the limits.
