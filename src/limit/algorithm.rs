@@ -5,6 +5,8 @@ use std::num::NonZeroU32;
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::Rate;
+
 /// How requests are counted against rates.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub enum Algorithm {
@@ -20,4 +22,14 @@ pub enum Algorithm {
     TokenBucket {
         burst: Option<NonZeroU32>,
     },
+}
+
+impl Algorithm {
+    /// How many units of this rate may pass at once.
+    pub fn capacity(self, rate: &Rate) -> NonZeroU32 {
+        match self {
+            Self::TokenBucket { burst: Some(burst) } => burst,
+            _ => rate.count,
+        }
+    }
 }

@@ -79,10 +79,13 @@ impl Rule {
     /// Whether a gateway may lease units of a key, to spend them without asking the store for each. So long as a lease lasts its
     /// units count, spent or not: that is too long beside a short window, and too much of a small count.
     pub fn may_be_leased(&self) -> bool {
-        let Self::Rates { algorithm: Algorithm::SlidingWindowLog, rates, .. } = self else { return false };
+        let Self::Rates { algorithm, rates, .. } = self else { return false };
         let is_wide = |rate: &Rate| {
-            let least = rate.per.as_secs().saturating_mul(LEAST_LEASED_PACE).max(LEAST_LEASED);
-            rate.per >= SHORTEST_LEASED && u64::from(rate.count.get()) >= least
+            let capacity = algorithm.capacity(rate);
+            let is_busy = u64::from(rate.count.get()) >= rate.per.as_secs().saturating_mul(LEAST_LEASED_PACE);
+            // How long a key that is used up takes to have all its room again.
+            let refill = rate.per.as_secs().saturating_mul(u64::from(capacity.get())) / u64::from(rate.count.get());
+            is_busy && capacity.get() >= LEAST_LEASED && refill >= SHORTEST_LEASED.as_secs()
         };
         rates.iter().all(is_wide)
     }
@@ -131,14 +134,14 @@ pub const MAX_DISTINCT: u32 = 10_000;
 /// The finest useful division of a window: a week in minutes.
 pub const MAX_BUCKETS: u32 = 10_080;
 
-/// The shortest window of a limit that is leased.
+/// The shortest window of a limit that is leased, or the shortest time in which its bucket empties.
 const SHORTEST_LEASED: Duration = Duration::from_secs(30);
 
 /// How many units a second a limit lets pass at least if it is leased.
 const LEAST_LEASED_PACE: u64 = 4;
 
 /// The same for all of its window. Logs of fewer entries are written whole.
-const LEAST_LEASED: u64 = 129;
+const LEAST_LEASED: u32 = 129;
 
 #[cfg(test)]
 mod tests {
@@ -180,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn only_logs_with_much_room_in_long_windows_are_leased() {
+    fn only_keys_with_much_room_for_long_are_leased() {
         let may = |algorithm, rates: &str| {
             let rates = rates.parse().expect(rates);
             Rule::Rates { algorithm, rates, cost: NonZeroU32::MIN }.may_be_leased()
@@ -190,7 +193,10 @@ mod tests {
         for rates in ["239/minute", "100/second", "1000/second; 6000/minute", "6000/minute; 14399/hour"] {
             assert!(!may(log, rates), "{rates}");
         }
-        assert!(!may(log, "1000 per 29 seconds") && !may(Algorithm::FixedWindow, "6000/minute"));
+        assert!(!may(log, "1000 per 29 seconds") && may(Algorithm::FixedWindow, "6000/minute"));
+        let bucket = |burst| Algorithm::TokenBucket { burst: NonZeroU32::new(burst) };
+        assert!(may(bucket(0), "6000/minute") && may(bucket(3000), "100/second") && may(bucket(3000), "6000/minute"));
+        assert!(!may(bucket(2900), "100/second") && !may(bucket(128), "240/minute") && !may(bucket(900), "239/minute"));
         assert!(!Rule::Concurrent(NonZeroU32::MAX).may_be_leased());
     }
 }

@@ -34,16 +34,13 @@ pub(super) fn take_out(batch: &Batch<'_>, verdicts: &mut [Option<Verdict>], plac
 
 /// Changes where a key stands to what it is without the last request.
 fn give_units_back(rule: &Rule, fresh: usize, standings: &mut Standings) {
-    let (rates, burst, units) = match rule {
+    let (rates, algorithm, units) = match rule {
         Rule::Concurrent(_) => return,
-        Rule::Distinct(rates) => (rates, None, fresh as u64),
-        Rule::Rates { algorithm: Algorithm::TokenBucket { burst }, rates, cost } => {
-            (rates, *burst, u64::from(cost.get()))
-        }
-        Rule::Rates { rates, cost, .. } => (rates, None, u64::from(cost.get())),
+        Rule::Distinct(rates) => (rates, Algorithm::SlidingWindowLog, fresh as u64),
+        Rule::Rates { algorithm, rates, cost } => (rates, *algorithm, u64::from(cost.get())),
     };
     for (standing, rate) in standings.iter_mut().zip(rates) {
-        let capacity = burst.unwrap_or(rate.count).get();
+        let capacity = algorithm.capacity(rate).get();
         standing.remaining = (standing.remaining + units).min(u64::from(capacity));
         if standing.remaining == u64::from(capacity) {
             standing.reset = Duration::ZERO;

@@ -9,11 +9,12 @@ while count > 0 and ARGV[1 + count]:byte() == 0 do
     count = count - 1
 end
 
--- Reports as taken what no request may take because of leases: so many `units`.
+-- Reports as taken what no request may take because of leases: so many `units`, but for those of the `past`.
 local function withhold(c, l, units)
     local reply = c.reply
-    for at = c.place + 3, c.place + 1 + 2 * c.rates, 2 do
-        local remaining = reply[at] - units
+    for r = 1, c.rates do
+        local at = c.place + 1 + 2 * r
+        local remaining = reply[at] - units + (c.past and c.past[r] or 0)
         if remaining <= 0 then
             -- A lease may be given back.
             if reply[at] > 0 and l.first and l.first - now < reply[at + 1] then
@@ -30,21 +31,25 @@ look = function(c)
     if not l then
         return look_alone(c)
     end
-    read_leases(c, l)
     local cost = c.cost
-    local counted = l.spent + l.late_units
     c.leases, l.cost = l, cost
-    c.cost = cost + counted + l.held
+    if c.kind == KIND_FIXED then
+        look_alone(c)
+        l.windows = c.windows
+    end
+    read_leases(c, l)
+    set_units(c, l, cost, true)
     local opens = look_alone(c)
     if opens and l.first then
         -- Leases may be given back unspent, at the latest when they end.
-        c.cost = cost
+        c.cost, c.past = cost, nil
         opens = look_alone(c) or l.first
     end
-    c.cost = cost + counted
     if ARGV[1] == PURPOSE_LOOK then
-        withhold(c, l, counted + l.held)
+        set_units(c, l, 0, true)
+        withhold(c, l, c.cost)
     end
+    set_units(c, l, cost, false)
     return opens
 end
 

@@ -1,4 +1,5 @@
--- Fixed windows: a window opens with the first request while none is open.
+-- Fixed windows: a window opens with the first request while none is open. `past` is for each rate how much of the
+-- cost it does not count, if anything.
 
 local function report_fixed(reply, w, place)
     local remaining, reset = w.used < w.count and w.count - w.used or 0, 0
@@ -9,7 +10,7 @@ local function report_fixed(reply, w, place)
 end
 
 local function look_fixed(c)
-    local place, cost = c.place + 2, c.cost
+    local place, past = c.place + 2, c.past
     local s, m = stored(c.key, TAG_FIXED, 15)
     local before, windows, opens = {}, {}, nil
     for j = 1, m do
@@ -29,7 +30,7 @@ local function look_fixed(c)
         end
         windows[r] = w
         report_fixed(c.reply, w, place)
-        if w.used + cost > count then
+        if w.used + c.cost - (past and past[r] or 0) > count then
             local open = w.used == 0 and now + length or w.opened + length
             opens = opens and opens > open and opens or open
         end
@@ -42,11 +43,11 @@ end
 local function charge_fixed(c)
     local windows, at, expires, parts = c.windows, now, 0, {pack('>BB', TAG_FIXED, c.rates)}
     for r = 1, c.rates do
-        local w = windows[r]
-        if w.used == 0 then
+        local w, units = windows[r], c.cost - (c.past and c.past[r] or 0)
+        if w.used == 0 and units > 0 then
             w.opened = now
         end
-        w.used = math.min(w.used + c.cost, MOST_COUNTED)
+        w.used = math.min(w.used + units, MOST_COUNTED)
         report_fixed(c.reply, w, c.place + 2 * r)
         parts[r + 1] = pack('>I4I7I4', w.length / MICROS, w.opened, w.used)
         at = math.max(at, w.opened)

@@ -9,6 +9,10 @@ local function granted(c, l)
         if most < LEASED_PACE * gateways * length then
             return 0
         end
+        -- What is spent of it is to be spent in this window.
+        if c.kind == KIND_FIXED and c.windows[r].opened + c.windows[r].length < now + l.span then
+            return 0
+        end
         local remaining = reply[c.place + 1 + 2 * r]
         least = least and least < remaining and least or remaining
     end
@@ -22,9 +26,9 @@ for i = 1, asked do
     local c = charges[i]
     local l = c.leases
     if l then
-        local units, withheld, changed = 0, l.held, l.given or l.is_charged and #l.late > 0
+        local units, changed = 0, l.given or l.is_charged and #l.late > 0
         if not l.is_charged then
-            withheld = withheld + l.spent + l.late_units
+            set_units(c, l, 0, true)
             for j = 1, #l.late do
                 l.holds[#l.holds + 1] = l.late[j]
             end
@@ -32,8 +36,12 @@ for i = 1, asked do
             if l.spent > 0 then
                 l.holds[#l.holds + 1] = pack('>c8I4I7', l.ended, l.spent, l.ends < now and l.ends or now)
             end
-        elseif l.wanted > 0 and not c.is_free then
-            units = granted(c, l)
+        else
+            if l.wanted > 0 and not c.is_free then
+                units = granted(c, l)
+            end
+            l.spent, l.late, l.late_units = 0, {}, 0
+            set_units(c, l, units, true)
             if units > 0 then
                 local ends = now + l.span
                 l.holds[#l.holds + 1] = pack('>c8I4I7', l.id, units, ends)
@@ -41,7 +49,7 @@ for i = 1, asked do
                 changed = true
             end
         end
-        withhold(c, l, withheld + units)
+        withhold(c, l, c.cost)
         size = size + 1
         reply[size] = units
         if changed then

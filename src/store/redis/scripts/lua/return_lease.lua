@@ -11,18 +11,26 @@ local c = {
 }
 local ended, spent = unpack('>c8I4', ARGV[2])
 local l = {name = KEYS[2], ended = ended, spent = spent}
+if kind == KIND_FIXED then
+    c.cost = cost
+    look(c)
+    l.windows = c.windows
+end
 read_leases(c, l)
 if not l.given then
     return 0
 end
-local counted = l.spent + l.late_units
-c.cost = cost + l.held + l.late_units + l.given
+local counts = l.spent
+l.spent = l.given
+set_units(c, l, cost, true)
 local had_no_room = look(c)
-c.cost = cost + l.held + counted
+l.spent = counts
+set_units(c, l, cost, true)
 local has_none = look(c)
-if counted > 0 then
+if l.spent + l.late_units > 0 then
     -- There is room for them: they were leased.
-    c.cost, c.reply[c.place + 1] = counted, ANSWER_NONE
+    set_units(c, l, 0, false)
+    c.reply[c.place + 1] = ANSWER_NONE
     charge(c)
     write_charge(c)
 end

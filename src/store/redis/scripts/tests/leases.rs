@@ -28,7 +28,11 @@ use crate::store::redis::scripts::return_lease;
 const KEY: KeyHash = KeyHash(0x1ea5e);
 
 fn rule(rates: &str) -> Rule {
-    Rule::Rates { algorithm: Algorithm::SlidingWindowLog, rates: rates.parse().expect(rates), cost: NonZeroU32::MIN }
+    rule_of(Algorithm::SlidingWindowLog, rates)
+}
+
+fn rule_of(algorithm: Algorithm, rates: &str) -> Rule {
+    Rule::Rates { algorithm, rates: rates.parse().expect(rates), cost: NonZeroU32::MIN }
 }
 
 fn charge(rule: &Rule) -> Charge<'_> {
@@ -122,6 +126,46 @@ fn one_that_is_not_given_back_is_spent() {
     assert_eq!(remaining(&mut keys, &rule), 589);
     keys.hand.advance(Duration::from_millis(1));
     assert_eq!(remaining(&mut keys, &rule), 600);
+}
+
+#[test]
+fn one_that_is_not_given_back_fills_a_large_bucket_for_longer_than_a_window() {
+    let burst = NonZeroU32::new(1200);
+    let (mut keys, rule) = (Keys::new(), rule_of(Algorithm::TokenBucket { burst }, "600/minute"));
+    assert_eq!(ask(&mut keys, &rule, 1, wants(1, 200)).1, 200);
+    keys.hand.advance(Duration::from_secs(1 + 1 + 119));
+    assert_eq!(remaining(&mut keys, &rule), 1000);
+    keys.hand.advance(Duration::from_secs(1));
+    assert_eq!(remaining(&mut keys, &rule), 1200);
+}
+
+#[test]
+fn a_bucket_refills_nothing_of_what_is_leased() {
+    let (mut keys, rule) = (Keys::new(), rule_of(Algorithm::TokenBucket { burst: None }, "600/minute"));
+    pass(&mut keys, &rule, 300);
+    assert_eq!(ask(&mut keys, &rule, 1, wants(1, 50)).1, 50);
+    // A second later ten of those that were charged are free again.
+    keys.hand.advance(Duration::from_secs(1));
+    assert_eq!(remaining(&mut keys, &rule), 600 - 301 - 50 + 10);
+    assert!(end(&mut keys, &rule, 1, 50));
+    assert_eq!(remaining(&mut keys, &rule), 600 - 301 - 50 + 10);
+}
+
+#[test]
+fn a_lease_ends_with_its_fixed_window_and_counts_in_no_other() {
+    let (mut keys, rule) = (Keys::new(), rule_of(Algorithm::FixedWindow, "600/minute"));
+    pass(&mut keys, &rule, 1);
+    keys.hand.advance(Duration::from_millis(58_900));
+    assert_eq!(ask(&mut keys, &rule, 1, wants(1, 20)).1, 20);
+    // It could be spent in the next window.
+    keys.hand.advance(Duration::from_millis(200));
+    assert_eq!(ask(&mut keys, &rule, 1, wants(2, 20)).1, 0);
+    assert_eq!(remaining(&mut keys, &rule), 600 - 3 - 20);
+    keys.hand.advance(Duration::from_millis(900));
+    pass(&mut keys, &rule, 1);
+    assert_eq!(remaining(&mut keys, &rule), 599);
+    assert!(end(&mut keys, &rule, 1, 20));
+    assert_eq!(remaining(&mut keys, &rule), 599);
 }
 
 #[test]

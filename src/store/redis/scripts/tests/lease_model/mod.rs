@@ -1,17 +1,20 @@
 //! Random histories of gateways that lease units of one key: the scripts in a real Redis under a given time, and what
 //! gateways do with leases, each under a clock of its own. Messages are late, lost or come twice, gateways die, clocks
-//! run too fast or too slow, and keys are reset. No window may see more than its rate.
+//! run too fast or too slow, and keys are reset. By no algorithm may more pass than it lets pass without leases.
 //!
 //! Each of the [`mutants`] breaks one rule of leases, and must be seen to let too many pass.
 
 mod gateway;
+mod judge;
 mod mutants;
 mod world;
 
+use std::num::NonZeroU32;
 use std::ops::Range;
 use std::thread;
 
 use super::server::Keys;
+use crate::limit::Algorithm;
 use gateway::gateways;
 use mutants::Mutant;
 use world::World;
@@ -31,18 +34,34 @@ fn play(seeds: Range<u64>, mutant: Option<&'static Mutant>, history: History) ->
     let mut leased = 0;
     for seed in seeds {
         let gateways = gateways(seed, world::LIVES);
-        let mut world = World::new(seed, &mut keys, &gateways, mutant);
+        let algorithm = match history {
+            History::Random => mutant.and_then(|mutant| mutant.algorithm).unwrap_or_else(|| of_seed(seed)),
+            History::LastMoment => Algorithm::SlidingWindowLog,
+        };
+        let mut world = World::new(seed, algorithm, &mut keys, &gateways, mutant);
         match history {
             History::Random => world.play(),
             History::LastMoment => world.spend_at_the_last_moment(),
         }
         leased += world.leased;
         if world.over > 0 {
-            assert!(mutant.is_some(), "seed {seed}: a window has seen {} units too many", world.over);
+            assert!(mutant.is_some(), "seed {seed}: {algorithm:?} has let {} units too many pass", world.over);
             return (world.over, leased);
         }
     }
     (0, leased)
+}
+
+/// Half of the histories are of logs.
+fn of_seed(seed: u64) -> Algorithm {
+    let burst = NonZeroU32::new(if seed.is_multiple_of(4) { 2400 } else { 0 });
+    match seed % 10 {
+        0 => Algorithm::SlidingWindowCounter,
+        1 => Algorithm::BucketedWindow { buckets: None },
+        2 | 3 => Algorithm::FixedWindow,
+        4 | 5 => Algorithm::TokenBucket { burst },
+        _ => Algorithm::SlidingWindowLog,
+    }
 }
 
 /// Plays that many random histories, in two threads. Returns how many requests passed by leases.

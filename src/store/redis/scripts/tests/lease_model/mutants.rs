@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::limit::Algorithm;
+
 /// Leases that break one rule.
 #[derive(Debug)]
 pub(super) struct Mutant {
@@ -10,6 +12,8 @@ pub(super) struct Mutant {
     /// What stands in the scripts, and what stands there instead.
     pub(super) replaced: &'static [(&'static str, &'static str)],
     pub(super) reset_drops_leases: bool,
+    /// Under which algorithm this is a mistake; `None`: under all.
+    pub(super) algorithm: Option<Algorithm>,
     /// From when the holder counts its deadline.
     pub(super) deadline: Deadline,
 }
@@ -30,14 +34,15 @@ impl Mutant {
     }
 }
 
-const FAITHFUL: Mutant = Mutant { rule: "", replaced: &[], reset_drops_leases: false, deadline: Deadline::FromSending };
+const FAITHFUL: Mutant =
+    Mutant { rule: "", replaced: &[], reset_drops_leases: false, algorithm: None, deadline: Deadline::FromSending };
 
 pub(super) const ALL: &[Mutant] = &[
     Mutant {
         rule: "a unit counts until its lease has ended and a window more, not from the moment of leasing",
         replaced: &[
             ("if id == l.ended then", "if false then"),
-            ("elseif ends + 1000000 <= now then", "elseif false then"),
+            ("elseif ends + grace <= now then", "elseif false then"),
             ("elseif ends <= begin then", "elseif false then"),
             (
                 "                l.held = l.held + units\n",
@@ -48,13 +53,13 @@ pub(super) const ALL: &[Mutant] = &[
     },
     Mutant {
         rule: "leased units count beside what is charged",
-        replaced: &[("c.cost = cost + counted + l.held\n", "c.cost = cost + counted\n")],
+        replaced: &[("(holds and l.held or 0)\n", "0\n")],
         ..FAITHFUL
     },
     Mutant { rule: "a lease takes nothing of what others hold", replaced: &[("least - l.held", "least")], ..FAITHFUL },
     Mutant {
         rule: "what was spent of a lease that ends is charged",
-        replaced: &[("local counted = l.spent + l.late_units\n", "local counted = l.late_units\n")],
+        replaced: &[("c.cost = own + l.spent + l.late_units", "c.cost = own + l.late_units")],
         ..FAITHFUL
     },
     Mutant {
@@ -73,6 +78,31 @@ pub(super) const ALL: &[Mutant] = &[
             "if id == l.ended then",
             "if not l.given and (id == l.ended or #l.ended > 0 and l.ended:byte() > 0) then",
         )],
+        ..FAITHFUL
+    },
+    Mutant {
+        rule: "a token bucket does not refill what is leased, as if it were spent at once",
+        replaced: &[
+            ("c.cost = own + l.spent + l.late_units + (holds and l.held or 0)\n", "c.cost = own\n"),
+            (
+                "                units = granted(c, l)\n",
+                "                units = granted(c, l)\n\
+                 if units > 0 then\nc.cost = units\ncharge_alone(c)\nwrite_charge(c)\nend\n",
+            ),
+        ],
+        algorithm: Some(Algorithm::TokenBucket { burst: None }),
+        ..FAITHFUL
+    },
+    Mutant {
+        rule: "a sliding counter counts until the window after its own has ended",
+        replaced: &[("longest = 2 * longest\n", "\n")],
+        algorithm: Some(Algorithm::SlidingWindowCounter),
+        ..FAITHFUL
+    },
+    Mutant {
+        rule: "a fixed window counts what was spent of a lease that ended after it opened",
+        replaced: &[("l.ends <= opened and", "true and"), ("ends <= moment and units", "true and units")],
+        algorithm: Some(Algorithm::FixedWindow),
         ..FAITHFUL
     },
     Mutant { rule: "a reset leaves leases", reset_drops_leases: true, ..FAITHFUL },

@@ -9,6 +9,7 @@ use redis::Value;
 use smallvec::smallvec;
 
 use super::gateway::Gateway;
+use super::judge::Judge;
 use super::mutants::Deadline;
 use super::mutants::Mutant;
 use crate::clock::Timestamp;
@@ -36,9 +37,8 @@ use crate::store::redis::scripts::answer;
 use crate::store::redis::scripts::return_lease;
 use crate::store::redis::scripts::tests::server::Keys;
 
-/// Thirty requests a minute and, in every fifth history, fewer than thrice that in three minutes.
+/// Thirty requests a minute and, in some histories, fewer than thrice that in three minutes.
 const RATES: [&str; 2] = ["1200/minute", "1200/minute; 2400 per 3 minutes"];
-const UNITS: [(u32, Duration); 2] = [(1200, WINDOW), (2400, Duration::from_secs(180))];
 const COST: NonZeroU32 = NonZeroU32::new(40).expect("above zero");
 const WINDOW: Duration = Duration::from_secs(60);
 
@@ -84,8 +84,6 @@ pub(super) struct World<'g> {
     now: Duration,
     key: KeyHash,
     rule: Rule,
-    /// How many rates it has.
-    rates: usize,
     calls: Vec<Call<'g>>,
     returns: Vec<Return>,
     mutant: Option<&'static Mutant>,
@@ -94,12 +92,12 @@ pub(super) struct World<'g> {
     /// Of so many messages one is lost, and the answer of another one.
     arriving: u32,
     /// Leases that were not given back count until they have ended and a window more, and are not charged meanwhile, which is
-    /// longer.
+    /// longer. A token bucket has to charge them, so that they leak.
     is_tight: bool,
     /// The hashes of scripts as they are in this world.
     scripts: HashMap<String, String>,
-    /// When requests were admitted since the last reset.
-    admitted: Vec<Duration>,
+    /// What was admitted since the last reset.
+    judge: Judge,
     /// When requests were paid by leases in this burst.
     spent: Vec<Duration>,
     /// When the last lease of each gateway ends by the clock of Redis.
@@ -113,13 +111,15 @@ pub(super) struct World<'g> {
 }
 
 impl<'g> World<'g> {
-    pub(super) fn new(seed: u64, keys: &'g mut Keys, gateways: &'g [Gateway], mutant: Option<&'static Mutant>) -> Self {
-        let rates = if seed.is_multiple_of(5) { 2 } else { 1 };
-        let rule = Rule::Rates {
-            algorithm: Algorithm::SlidingWindowLog,
-            rates: RATES[rates - 1].parse().expect("rates"),
-            cost: COST,
-        };
+    pub(super) fn new(
+        seed: u64,
+        algorithm: Algorithm,
+        keys: &'g mut Keys,
+        gateways: &'g [Gateway],
+        mutant: Option<&'static Mutant>,
+    ) -> Self {
+        let rates = RATES[usize::from(seed.is_multiple_of(7))].parse().expect("rates");
+        let rule = Rule::Rates { algorithm, rates, cost: COST };
         let begin = Timestamp::from_micros(20_513 * 86_400_000_000);
         keys.hand.set(begin);
         Self {
@@ -132,16 +132,16 @@ impl<'g> World<'g> {
             begin,
             now: Duration::ZERO,
             key: KeyHash(u128::from(seed) << 1 | u128::from(mutant.is_some())),
+            judge: Judge::of(&rule),
             rule,
-            rates,
             calls: Vec::new(),
             returns: Vec::new(),
             mutant,
             is_greedy: !seed.is_multiple_of(4),
             arriving: if seed.is_multiple_of(3) { 5 } else { 40 },
-            is_tight: !seed.is_multiple_of(2) || mutant.is_some_and(Mutant::is_late),
+            is_tight: (!seed.is_multiple_of(2) || mutant.is_some_and(Mutant::is_late))
+                && !matches!(algorithm, Algorithm::TokenBucket { .. }),
             scripts: HashMap::new(),
-            admitted: Vec::new(),
             spent: Vec::new(),
             ends: [Duration::ZERO; LIVES],
             is_full: false,
@@ -305,7 +305,7 @@ impl<'g> World<'g> {
             self.pass(milli);
         }
         self.leased += 1;
-        self.admitted.push(last.expect("it has leased something"));
+        self.admit_at(last.expect("it has leased something"));
         self.pass_until((ends + WINDOW).saturating_sub(3000 * milli));
         while !self.is_full {
             self.send(other, Fate::Arrives, Duration::ZERO, Duration::ZERO);
@@ -402,16 +402,18 @@ impl<'g> World<'g> {
         if self.mutant.is_some_and(|mutant| mutant.reset_drops_leases) {
             self.keys.number(&["DEL", &self.keys.names().leases_name(self.key)]);
         }
-        self.admitted.clear();
+        self.judge = Judge::of(&self.rule);
     }
 
     fn admit(&mut self) {
-        self.admitted.push(self.now);
-        for (most, window) in &UNITS[..self.rates] {
-            let within = self.admitted.iter().rev().take_while(|moment| **moment + *window > self.now).count();
-            let units = u32::try_from(within).expect("few") * COST.get();
-            self.over = self.over.max(units.saturating_sub(*most));
-        }
+        self.admit_at(self.now);
+    }
+
+    fn admit_at(&mut self, moment: Duration) {
+        let mut get = redis::cmd("GET");
+        get.arg(self.keys.names().name(self.key));
+        let stored = self.keys.send(&get);
+        self.over = self.over.max(self.judge.admit(&self.rule, self.begin + moment, &stored));
     }
 
     /// Runs a script as it is in this world.
@@ -436,7 +438,7 @@ impl<'g> World<'g> {
             text = text.replace(" / 4 / gateways", "");
         }
         if self.is_tight {
-            text = text.replace("elseif ends + 1000000 <= now then", "elseif ends <= begin then");
+            text = text.replace("ends + grace <= now", "(ends <= begin or grace == 0 and ends <= now)");
         }
         for (before, after) in self.mutant.map_or(&[][..], |mutant| mutant.replaced) {
             text = text.replace(before, after);
