@@ -166,7 +166,7 @@ impl Charge<'_> {
 
     /// Whether it is charged with a concurrency slot.
     pub fn is_slot(&self) -> bool {
-        matches!(self.rule, Rule::Concurrent(_))
+        self.rule.is_slots()
     }
 }
 

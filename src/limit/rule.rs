@@ -76,10 +76,19 @@ impl Rule {
         }
     }
 
+    /// Whether it counts slots in flight.
+    pub fn is_slots(&self) -> bool {
+        matches!(self, Self::Concurrent(_))
+    }
+
     /// Whether a gateway may lease units of a key, to spend them without asking the store for each. So long as a lease lasts its
     /// units count, spent or not: that is too long beside a short window, and too much of a small count.
     pub fn may_be_leased(&self) -> bool {
-        let Self::Rates { algorithm, rates, .. } = self else { return false };
+        let (algorithm, rates) = match self {
+            Self::Rates { algorithm, rates, .. } => (algorithm, rates),
+            Self::Concurrent(most) => return most.get() >= LEAST_LEASED,
+            Self::Distinct(_) => return false,
+        };
         let is_wide = |rate: &Rate| {
             let capacity = algorithm.capacity(rate);
             let is_busy = u64::from(rate.count.get()) >= rate.per.as_secs().saturating_mul(LEAST_LEASED_PACE);
@@ -197,6 +206,7 @@ mod tests {
         let bucket = |burst| Algorithm::TokenBucket { burst: NonZeroU32::new(burst) };
         assert!(may(bucket(0), "6000/minute") && may(bucket(3000), "100/second") && may(bucket(3000), "6000/minute"));
         assert!(!may(bucket(2900), "100/second") && !may(bucket(128), "240/minute") && !may(bucket(900), "239/minute"));
-        assert!(!Rule::Concurrent(NonZeroU32::MAX).may_be_leased());
+        let slots = |most| Rule::Concurrent(NonZeroU32::new(most).expect("above zero")).may_be_leased();
+        assert!(slots(129) && !slots(128));
     }
 }

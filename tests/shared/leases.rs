@@ -2,16 +2,26 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
 use crate::site::Site;
 use crate::site::alone;
 use crate::site::ask_admin;
+use crate::site::config;
+use crate::site::store_up;
+use crate::state;
+use crate::support::Answer;
 use crate::support::Arrival;
 use crate::support::Caller;
 use crate::support::Gateway;
+use crate::support::Origin;
+use crate::support::RedisServer;
 use crate::support::Stopwatch;
+use crate::support::eventually;
 use crate::support::surely_decided_within;
 
 const STRICT: &str = "  on_failure: deny";
@@ -66,6 +76,91 @@ fn what_a_gateway_holds_is_free_again_when_it_ends() {
     let state = ask_admin(&site.gateways[0], "GET", "/api/v1/limits/of-the-test/state").text();
     let used = format!("{}", 30_000 - passed);
     assert!(state.contains(&used), "{passed} have passed: {state}");
+}
+
+#[test]
+fn every_algorithm_takes_few_calls_and_passes_no_more() {
+    let _alone = alone();
+    for algorithm in ["sliding-window-counter", "bucketed-window", "fixed-window", "token-bucket"] {
+        let limits =
+            format!("limits:\n  - {{name: of-the-test, key: [], rate: 900 per 30 seconds, algorithm: {algorithm}}}");
+        let mut site = Site::start(3, "timeout: 10s", STRICT, &limits);
+        site.most = 900;
+        let addresses: Vec<SocketAddr> = site.gateways.iter().map(Gateway::address).collect();
+        let (before, begun) = (calls(&site), Stopwatch::start());
+        let first = load(&site, &addresses, 120.0, Duration::from_secs(3));
+        assert!(first.iter().all(|(_, status)| *status == 200), "{algorithm}: there is room");
+        let (asked, leased) = (calls(&site) - before, leased(&site));
+        assert!(
+            leased > 0 && asked < first.len() * 3 / 4,
+            "{algorithm}: {asked} calls, {leased} leased, {}",
+            first.len()
+        );
+        let second = load(&site, &addresses, 600.0, Duration::from_secs(2));
+        let passed = first.iter().chain(&second).filter(|(_, status)| *status == 200).count();
+        // A bucket refills meanwhile.
+        let refilled = usize::try_from(begun.elapsed().as_millis()).expect("short") * 900 / 30_000;
+        let most = 900 + if algorithm == "token-bucket" { refilled + 1 } else { 0 };
+        assert!(passed <= most && second.iter().any(|(_, status)| *status == 429), "{algorithm}: {passed} of {most}");
+    }
+}
+
+#[test]
+fn slots_in_advance_spare_calls_and_are_never_too_many() {
+    let _alone = alone();
+    let (in_flight, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (now, fullest) = (Arc::clone(&in_flight), Arc::clone(&most));
+    let application = Origin::answering(move |_| {
+        fullest.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        thread::sleep(Duration::from_millis(100));
+        now.fetch_sub(1, Ordering::SeqCst);
+        Answer::ok("done")
+    });
+    let redis = RedisServer::start();
+    let limits = "limits:\n  - {name: of-the-test, key: [], concurrent: 130}";
+    let config = config(&application.url(), &format!("url: \"{}\", timeout: 10s", redis.url()), STRICT, limits);
+    let gateways: Vec<Gateway> = (0..3).map(|_| Gateway::start(&config)).collect();
+    eventually("all have found Redis", || gateways.iter().all(store_up));
+
+    let before = calls_of(&redis);
+    let answers = clients(&gateways, 15, Duration::from_secs(3));
+    let asked = calls_of(&redis) - before;
+    assert!(answers.iter().all(|status| *status == 200), "there is room");
+    // One takes a slot and one gives it back, if each request asks.
+    assert!(asked < answers.len(), "{asked} calls for {} requests", answers.len());
+
+    let answers = clients(&gateways, 50, Duration::from_secs(3));
+    let denied = answers.iter().filter(|status| **status == 429).count();
+    let fullest = most.load(Ordering::SeqCst);
+    assert!(denied > 0 && fullest <= 130, "{fullest} were in flight, and {denied} denied");
+    // Nothing stays taken.
+    eventually("all slots are free", || {
+        clients(&gateways[..1], 129, Duration::ZERO).iter().all(|status| *status == 200)
+    });
+    state::is_clean(&redis, 130);
+}
+
+/// Clients of each gateway that send one request after the other for a while, and at least one.
+fn clients(gateways: &[Gateway], each: usize, span: Duration) -> Vec<u16> {
+    thread::scope(|scope| {
+        let clients: Vec<_> = gateways
+            .iter()
+            .flat_map(|gateway| vec![gateway.address(); each])
+            .map(|address| {
+                scope.spawn(move || {
+                    let (mut caller, mut answers, begun) = (Caller::default(), Vec::new(), Stopwatch::start());
+                    while answers.is_empty() || begun.elapsed() < span {
+                        answers.push(caller.call(address, "/", "", begun).expect("an answer"));
+                        if answers.last() == Some(&429) {
+                            thread::sleep(Duration::from_millis(50));
+                        }
+                    }
+                    answers
+                })
+            })
+            .collect();
+        clients.into_iter().flat_map(|client| client.join().expect("no panic here")).collect()
+    })
 }
 
 #[test]
@@ -174,7 +269,11 @@ fn load(site: &Site, addresses: &[SocketAddr], a_second: f64, span: Duration) ->
 
 /// How many scripts Redis has run.
 fn calls(site: &Site) -> usize {
-    let stats = site.redis.cli(&["INFO", "commandstats"]);
+    calls_of(&site.redis)
+}
+
+fn calls_of(redis: &RedisServer) -> usize {
+    let stats = redis.cli(&["INFO", "commandstats"]);
     let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
     line.and_then(|line| line.split(',').next()).map_or(0, |calls| calls.parse().expect("a number"))
 }

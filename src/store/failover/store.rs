@@ -239,8 +239,10 @@ impl Failover {
         };
         let now = self.clock.now();
         let paid: SmallVec<[bool; 4]> = (0..batch.charges.len()).map(|place| spent.is_paid(place)).collect();
+        let slots = spent.slots();
         let (verdicts, is_spent) = spent.conclude(others, now);
         if is_spent {
+            self.redis.note_leased_slots(&slots);
             self.local.mirror(&to_local_keys(batch), |place| paid[place].then_some(now));
         }
         Ok(verdicts)

@@ -14,16 +14,17 @@ use crate::key::KeyHash;
 pub struct AskedLeases<'l> {
     leases: &'l HeldLeases,
     sent: Timestamp,
+    holder: u32,
     requests: SmallVec<[Option<LeaseRequest>; 4]>,
     keys: SmallVec<[KeyHash; 4]>,
 }
 
 impl<'l> AskedLeases<'l> {
-    /// What a call about these charges asks that is sent from now on.
-    pub fn ask(leases: &'l HeldLeases, charges: &[&Charge<'_>]) -> Self {
+    /// What a call about these charges asks that is sent from now on and takes slots under this number.
+    pub fn ask(leases: &'l HeldLeases, charges: &[&Charge<'_>], holder: u32) -> Self {
         let sent = leases.now();
-        let requests = charges.iter().map(|charge| leases.ask(charge, sent)).collect();
-        Self { leases, sent, requests, keys: charges.iter().map(|charge| charge.key).collect() }
+        let requests = charges.iter().map(|charge| leases.ask(charge, holder, sent)).collect();
+        Self { leases, sent, holder, requests, keys: charges.iter().map(|charge| charge.key).collect() }
     }
 
     pub fn requests(&self) -> &[Option<LeaseRequest>] {
@@ -33,11 +34,13 @@ impl<'l> AskedLeases<'l> {
     /// Notes how many units were leased of each key that may be leased, and adds to the verdicts what may be spent of them.
     pub fn answered(mut self, charges: &[&Charge<'_>], verdicts: &mut [Verdict], leased: &[u32]) {
         let requests = std::mem::take(&mut self.requests);
-        let leasable = (0..charges.len()).filter(|place| charges[*place].rule.may_be_leased());
-        for (place, units) in leasable.zip(leased) {
+        let is_leasable = |place: &usize| charges[*place].rule.may_be_leased() && !verdicts[*place].is_exempt;
+        let leasable: SmallVec<[usize; 4]> = (0..charges.len()).filter(is_leasable).collect();
+        for (place, units) in leasable.into_iter().zip(leased) {
             if let Some(request) = requests.get(place).copied().flatten().filter(|_| *units > 0) {
                 let standings = &mut verdicts[place].standings;
-                self.leases.grant(charges[place].key, request.id, *units, self.sent, standings.clone());
+                let granted = (request.id, *units);
+                self.leases.grant(charges[place].key, granted, self.sent, self.holder, standings.clone());
                 standings.iter_mut().for_each(|standing| standing.remaining += u64::from(*units));
             }
         }

@@ -36,8 +36,10 @@ pub struct HeldLeases {
     /// Chooses the set of a key, differently in each process.
     places: RandomState,
     sets: Box<[Mutex<Vec<LeasedKey>>]>,
-    /// How many leases there are.
+    /// How many leases there are, and slots to give back.
     count: AtomicUsize,
+    /// Slots that were spent of a lease that has ended before they were given back.
+    late_slots: Mutex<Vec<ReturnedLease>>,
     begun: Notify,
 }
 
@@ -47,6 +49,8 @@ pub struct ReturnedLease {
     pub key: KeyHash,
     pub rule: Rule,
     pub ended: EndedLease,
+    /// The number under which slots in flight are held.
+    pub holder: u32,
 }
 
 impl HeldLeases {
@@ -58,6 +62,7 @@ impl HeldLeases {
             places: RandomState::new(),
             sets: (0..MOST_KEYS / SET).map(|_| Mutex::new(Vec::new())).collect(),
             count: AtomicUsize::new(0),
+            late_slots: Mutex::default(),
             begun: Notify::new(),
         }
     }
@@ -110,20 +115,20 @@ impl HeldLeases {
     }
 
     /// What a call about this charge asks that is sent at `now` or later.
-    pub(super) fn ask(&self, charge: &Charge<'_>, now: Timestamp) -> Option<LeaseRequest> {
+    pub(super) fn ask(&self, charge: &Charge<'_>, holder: u32, now: Timestamp) -> Option<LeaseRequest> {
         if !charge.may_be_leased() {
             return None;
         }
-        let request = find(&mut self.set(charge.key), charge.key)?.ask(charge.rule, now)?;
+        let request = find(&mut self.set(charge.key), charge.key)?.ask(charge.rule, holder, now)?;
         if request.ended.is_some() {
             self.count.fetch_sub(1, Ordering::Relaxed);
         }
         Some(request)
     }
 
-    pub(super) fn grant(&self, key: KeyHash, id: u64, units: u32, asked: Timestamp, standings: Standings) {
+    pub(super) fn grant(&self, key: KeyHash, granted: (u64, u32), asked: Timestamp, holder: u32, standings: Standings) {
         if let Some(known) = find(&mut self.set(key), key) {
-            known.grant(id, units, asked, standings);
+            known.grant(granted, asked, holder, standings);
             self.count.fetch_add(1, Ordering::Relaxed);
             self.begun.notify_one();
         }
@@ -135,10 +140,23 @@ impl HeldLeases {
         }
     }
 
-    pub(super) fn give_back(&self, key: KeyHash, spent: &SpentUnits) {
-        if let Some(known) = find(&mut self.set(key), key) {
-            known.give_back(spent);
+    pub(super) fn give_back(&self, charge: &Charge<'_>, spent: &SpentUnits) {
+        let is_there = find(&mut self.set(charge.key), charge.key).is_some_and(|known| known.give_back(spent));
+        if !is_there && charge.is_slot() {
+            let (key, rule, holder) = (charge.key, charge.rule.clone(), spent.holder);
+            let ended = EndedLease { id: spent.lease, spent: 0, unspent: spent.units };
+            self.late_slots.lock().push(ReturnedLease { key, rule, ended, holder });
+            self.count.fetch_add(1, Ordering::Relaxed);
+            self.begun.notify_one();
         }
+    }
+
+    /// Takes back a slot whose request has ended, if a lease of the key lasts and holds slots under this number. Else it is to be
+    /// given back to Redis.
+    pub fn take_back_slot(&self, key: KeyHash, holder: u32) -> bool {
+        // Most slots are of keys without leases.
+        self.count.load(Ordering::Relaxed) > 0
+            && find(&mut self.set(key), key).is_some_and(|known| known.take_back_slot(holder, self.now()))
     }
 
     /// Waits until there is a lease.
@@ -160,17 +178,18 @@ impl HeldLeases {
     }
 
     fn take(&self, which: impl Fn(&Lease) -> bool) -> Vec<ReturnedLease> {
-        let mut taken = Vec::new();
         if self.count.load(Ordering::Relaxed) == 0 {
-            return taken;
+            return Vec::new();
         }
+        let mut taken = std::mem::take(&mut *self.late_slots.lock());
+        self.count.fetch_sub(taken.len(), Ordering::Relaxed);
         for set in &self.sets {
             for known in set.lock().iter_mut() {
                 if let Some(lease) = known.lease.take_if(|lease| which(lease)) {
                     self.count.fetch_sub(1, Ordering::Relaxed);
-                    let ended = EndedLease { id: lease.id, spent: lease.spent };
                     if lease.unspent() > 0 {
-                        taken.push(ReturnedLease { key: known.key, rule: known.rule.clone(), ended });
+                        let (key, rule, holder) = (known.key, known.rule.clone(), lease.holder);
+                        taken.push(ReturnedLease { key, rule, ended: lease.ended(), holder });
                     }
                 }
             }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::request::EndedLease;
 use crate::clock::Timestamp;
 use crate::limit::Standing;
 use crate::limit::Standings;
@@ -24,6 +25,8 @@ pub(super) struct Lease {
     pub(super) asked: Timestamp,
     /// From then on nothing is spent.
     pub(super) ends: Timestamp,
+    /// The number under which slots in flight are held.
+    pub(super) holder: u32,
     /// Where the key stood in Redis after the call, all that is leased left out.
     pub(super) standings: Standings,
 }
@@ -32,6 +35,7 @@ pub(super) struct Lease {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SpentUnits {
     pub(super) lease: u64,
+    pub(super) holder: u32,
     pub(super) units: u32,
     /// Where the key stands after that, as far as is known here.
     pub(super) standings: Standings,
@@ -44,6 +48,10 @@ impl Lease {
 
     pub(super) fn unspent(&self) -> u32 {
         self.units - self.spent
+    }
+
+    pub(super) fn ended(&self) -> EndedLease {
+        EndedLease { id: self.id, spent: self.spent, unspent: self.unspent() }
     }
 
     /// Where the key stands as far as is known here: what other gateways have done since the lease began is not.

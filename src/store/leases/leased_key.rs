@@ -5,7 +5,6 @@ use super::lease::LEASE_SPAN;
 use super::lease::Lease;
 use super::lease::SpentUnits;
 use super::pace::Pace;
-use super::request::EndedLease;
 use super::request::LeaseRequest;
 use crate::clock::Timestamp;
 use crate::key::KeyHash;
@@ -44,14 +43,19 @@ impl LeasedKey {
         let units = cost(&self.rule);
         let lease = self.lease.as_mut().filter(|lease| lease.has_room(units, now))?;
         lease.spent += units;
-        Some(SpentUnits { lease: lease.id, units, standings: lease.standings(now) })
+        Some(SpentUnits { lease: lease.id, holder: lease.holder, units, standings: lease.standings(now) })
     }
 
-    /// Takes a payment back, because another limit has denied the request.
-    pub(super) fn give_back(&mut self, spent: &SpentUnits) {
-        if let Some(lease) = self.lease.as_mut().filter(|lease| lease.id == spent.lease) {
-            lease.spent -= spent.units;
-        }
+    /// Takes a payment back, because another limit has denied the request. Returns whether the lease is still there.
+    pub(super) fn give_back(&mut self, spent: &SpentUnits) -> bool {
+        let lease = self.lease.as_mut().filter(|lease| lease.id == spent.lease);
+        lease.map(|lease| lease.spent -= spent.units).is_some()
+    }
+
+    /// Takes back a slot whose request has ended, if the lease lasts and holds slots under this number.
+    pub(super) fn take_back_slot(&mut self, holder: u32, now: Timestamp) -> bool {
+        let takes = |lease: &&mut Lease| lease.holder == holder && lease.spent > 0 && now < lease.ends;
+        self.lease.as_mut().filter(takes).map(|lease| lease.spent -= 1).is_some()
     }
 
     /// What the next call asks. `None`: nothing; the key is not busy enough, another call asks already, or there is a lease.
@@ -61,22 +65,24 @@ impl LeasedKey {
             return None;
         }
         let wanted = if self.pace.a_second() < FEWEST { 0 } else { self.pace.a_second().saturating_mul(units) };
-        let ended = self.lease.as_ref().map(|lease| EndedLease { id: lease.id, spent: lease.spent });
+        let ended = self.lease.as_ref().map(Lease::ended);
         (wanted > 0 || ended.is_some()).then(|| LeaseRequest { id: fastrand::u64(1..), wanted, ended })
     }
 
-    /// The same, and this call asks it: the lease that it ends is gone, whatever becomes of the call.
-    pub(super) fn ask(&mut self, rule: &Rule, now: Timestamp) -> Option<LeaseRequest> {
-        let request = self.next_request(rule, now)?;
+    /// The same, and this call asks it: the lease that it ends is gone, whatever becomes of the call. Slots that are held under
+    /// another number than that of the call cannot be given back by it.
+    pub(super) fn ask(&mut self, rule: &Rule, holder: u32, now: Timestamp) -> Option<LeaseRequest> {
+        let other = self.lease.as_ref().is_some_and(|lease| rule.is_slots() && lease.holder != holder);
+        let request = self.next_request(rule, now).filter(|_| !other)?;
         self.is_asking = true;
         self.lease = None;
         Some(request)
     }
 
     /// The call has leased so many units; it was sent at `asked` or later.
-    pub(super) fn grant(&mut self, id: u64, units: u32, asked: Timestamp, standings: Standings) {
+    pub(super) fn grant(&mut self, (id, units): (u64, u32), asked: Timestamp, holder: u32, standings: Standings) {
         let ends = asked + LEASE_SPAN.saturating_sub(LEASE_MARGIN);
-        self.lease = Some(Lease { id, units, spent: 0, asked, ends, standings });
+        self.lease = Some(Lease { id, units, spent: 0, asked, ends, holder, standings });
     }
 
     /// The call has ended.

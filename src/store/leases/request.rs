@@ -17,4 +17,5 @@ pub struct EndedLease {
     pub id: u64,
     /// How many of its units were spent. The others are given back.
     pub spent: u32,
+    pub unspent: u32,
 }

@@ -11,6 +11,7 @@ use crate::decision::batch::Charged;
 use crate::decision::batch::Force;
 use crate::decision::batch::Items;
 use crate::decision::batch::Ledger;
+use crate::key::KeyHash;
 use crate::limit::Standings;
 
 /// What leases have paid of a batch, for each of its charges. Unless it is kept, all of it is given back.
@@ -34,6 +35,12 @@ impl<'s, 'b, 'p> SpentLeases<'s, 'b, 'p> {
 
     pub fn is_paid(&self, place: usize) -> bool {
         self.spent[place].is_some()
+    }
+
+    /// The keys of slots in flight that were paid, and the number under which each is held.
+    pub fn slots(&self) -> SmallVec<[(KeyHash, u32); 1]> {
+        let charges = self.batch.charges.iter().zip(&self.spent).filter(|(charge, _)| charge.is_slot());
+        charges.filter_map(|(charge, spent)| Some((charge.key, spent.as_ref()?.holder))).collect()
     }
 
     /// What is not paid.
@@ -73,7 +80,7 @@ impl Drop for SpentLeases<'_, '_, '_> {
     fn drop(&mut self) {
         for (charge, spent) in self.batch.charges.iter().zip(&self.spent) {
             if let Some(spent) = spent {
-                self.leases.give_back(charge.key, spent);
+                self.leases.give_back(charge, spent);
             }
         }
     }

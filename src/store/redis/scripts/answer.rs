@@ -56,8 +56,9 @@ pub(in crate::store::redis) fn read(value: &Value, charges: &[&Charge<'_>]) -> O
         verdicts.push(Verdict { retry_after: span(waits), standings, charged: taken, is_exempt: false });
     }
     let leased: SmallVec<[u32; 4]> = numbers.map(|number| u32::try_from(number?).ok()).collect::<Option<_>>()?;
-    let may_be_leased = charges.iter().filter(|charge| charge.rule.may_be_leased()).count();
-    (leased.is_empty() || leased.len() == may_be_leased).then_some(Answer { verdicts, leased })
+    let is_leasable = |(charge, verdict): &(&&Charge<'_>, &Verdict)| charge.rule.may_be_leased() && !verdict.is_exempt;
+    let leasable = charges.iter().zip(&verdicts).filter(is_leasable).count();
+    (leased.is_empty() || leased.len() == leasable).then_some(Answer { verdicts, leased })
 }
 
 /// Reads the answer to settlements: whether the message to all gateways could be sent, the moment, and the places of

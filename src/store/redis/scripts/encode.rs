@@ -54,7 +54,7 @@ pub(super) fn charge(charge: &Charge<'_>, depends_on_known: bool, holder: u32, t
 }
 
 /// Writes what a gateway asks about the lease of the key at this place, from 1, while it knows of so many gateways.
-pub(super) fn lease(place: usize, nodes: NonZeroU32, request: Option<&LeaseRequest>) -> Bytes {
+pub(super) fn lease(place: usize, nodes: NonZeroU32, request: Option<&LeaseRequest>, is_slots: bool) -> Bytes {
     let request = request.copied().unwrap_or_default();
     let ended = request.ended.unwrap_or_default();
     let mut bytes = Bytes::new();
@@ -65,7 +65,7 @@ pub(super) fn lease(place: usize, nodes: NonZeroU32, request: Option<&LeaseReque
     put(&mut bytes, u32::try_from(LEASE_SPAN.as_micros()).unwrap_or(u32::MAX));
     bytes.extend(request.id.to_be_bytes());
     bytes.extend(ended.id.to_be_bytes());
-    put(&mut bytes, ended.spent);
+    put(&mut bytes, if is_slots { ended.unspent } else { ended.spent });
     bytes
 }
 
@@ -94,10 +94,11 @@ pub(super) fn charge_now(rule: &Rule, items: &[u64], time: &Time) -> Bytes {
     bytes
 }
 
-pub(super) fn release(holder: u32) -> Bytes {
+pub(super) fn release(holder: u32, slots: u32) -> Bytes {
     let mut bytes = Bytes::new();
     bytes.push(SettlementCode::Release as u8);
     put(&mut bytes, holder);
+    put(&mut bytes, slots);
     bytes
 }
 

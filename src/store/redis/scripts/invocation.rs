@@ -17,8 +17,8 @@ use crate::decision::batch::KnownClientKey;
 use crate::key::KeyHash;
 use crate::limit::Rule;
 use crate::signing::key_ring::ROTATION_PERIOD;
-use crate::store::leases::EndedLease;
 use crate::store::leases::LeaseRequest;
+use crate::store::leases::ReturnedLease;
 use crate::store::redis::key_names::KeyNames;
 use crate::store::redis::settings::Time;
 
@@ -63,8 +63,8 @@ pub struct KeySettlement<'e> {
 
 #[derive(Clone, Copy, Debug)]
 pub enum SettlementAction<'e> {
-    /// Gives back a slot that was taken under this number.
-    Release { holder: u32 },
+    /// Gives back slots that were taken under this number.
+    Release { holder: u32, slots: u32 },
     /// Takes back a charge.
     TakeBack { rule: &'e Rule, charged: &'e Charged },
     /// Charges now, whether or not there is room.
@@ -109,7 +109,8 @@ impl DecisionCall<'_, '_> {
         if let Some(LeaseQuestions { nodes, requests }) = self.leases {
             for place in leased {
                 let request = requests.get(place).and_then(Option::as_ref);
-                command.arg(encode::lease(place + 1, nodes, request).as_slice());
+                let is_slots = self.charges[place].is_slot();
+                command.arg(encode::lease(place + 1, nodes, request, is_slots).as_slice());
             }
         }
         self.known.iter().for_each(|known| _ = command.arg(&known.client.to_be_bytes()));
@@ -131,14 +132,13 @@ impl SlotLeases<'_> {
 
 /// The call that ends a lease of a key and gives back what is left of it. The script publishes on `channel` that the key has
 /// room again.
-pub fn return_lease(
-    names: KeyNames<'_>,
-    channel: &str,
-    time: &Time,
-    key: KeyHash,
-    rule: &Rule,
-    ended: &EndedLease,
-) -> Invocation {
+pub fn return_lease(names: KeyNames<'_>, channel: &str, time: &Time, lease: &ReturnedLease) -> Invocation {
+    let ReturnedLease { key, rule, ended, holder } = lease;
+    let key = *key;
+    if rule.is_slots() {
+        let action = SettlementAction::Release { holder: *holder, slots: ended.unspent };
+        return settle(names, channel, time, &[KeySettlement { key, action }]);
+    }
     let script = text::returning_lease(text::kinds([rule].into_iter()));
     let mut command = redis::cmd("EVALSHA");
     command.arg(&script.sha).arg(2).arg(names.name(key)).arg(names.leases_name(key));
@@ -159,7 +159,7 @@ pub fn settle(names: KeyNames<'_>, channel: &str, time: &Time, entries: &[KeySet
     let mut command = command_of(script, names, entries.len(), entries.iter().map(|entry| entry.key));
     for entry in entries {
         let bytes = match entry.action {
-            SettlementAction::Release { holder } => encode::release(holder),
+            SettlementAction::Release { holder, slots } => encode::release(holder, slots),
             SettlementAction::TakeBack { rule, charged } => encode::take_back(rule, charged, time),
             SettlementAction::Charge { rule, items } => encode::charge_now(rule, items, time),
             SettlementAction::Reset => encode::reset(),

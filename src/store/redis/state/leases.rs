@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use smallvec::SmallVec;
 use tokio::time::Instant;
 use tokio::time::sleep;
 
@@ -11,6 +12,7 @@ use super::decided::RedisDecision;
 use super::in_flight::HolderSlots;
 use super::join_all::join_all;
 use crate::decision::Batch;
+use crate::key::KeyHash;
 use crate::store::redis::scripts;
 
 impl RedisCore {
@@ -21,12 +23,16 @@ impl RedisCore {
         decided: &RedisDecision,
         sent: Instant,
     ) {
-        let mut is_any = false;
-        for key in decided.slots(batch) {
-            self.in_flight.take(key, decided.holder, sent);
-            is_any = true;
+        let slots: SmallVec<[(KeyHash, u32); 1]> = decided.slots(batch).map(|key| (key, decided.holder)).collect();
+        self.note_held_slots(&slots, sent);
+    }
+
+    /// Notes slots that requests have, and the number under which each is held, by a command sent at `sent` or later.
+    pub(in crate::store::redis) fn note_held_slots(self: &Arc<Self>, slots: &[(KeyHash, u32)], sent: Instant) {
+        for (key, holder) in slots {
+            self.in_flight.take(*key, *holder, sent);
         }
-        if is_any && self.in_flight.needs_renewer() {
+        if !slots.is_empty() && self.in_flight.needs_renewer() {
             // Not one of the tasks that the end of the process waits for: these leases end with the process.
             tokio::spawn(Arc::clone(self).renew_leases());
         }

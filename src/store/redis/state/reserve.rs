@@ -223,7 +223,7 @@ impl RedisCore {
         holder: u32,
     ) -> Result<Option<Vec<Verdict>>, Overload> {
         let leases = &self.shared.leases;
-        let asked = (purpose == Purpose::Decide).then(|| AskedLeases::ask(leases, &part.charges));
+        let asked = (purpose == Purpose::Decide).then(|| AskedLeases::ask(leases, &part.charges, holder));
         let group = DecisionCall {
             names: self.shared.settings.key_names(),
             time: &self.shared.time,
@@ -268,7 +268,7 @@ impl RedisCore {
                 let Some(Verdict { charged: Some(charged), .. }) = &verdicts[*place] else { continue };
                 let rule = charge.rule;
                 let action = if charge.is_slot() {
-                    SettlementAction::Release { holder }
+                    SettlementAction::Release { holder, slots: 1 }
                 } else {
                     SettlementAction::TakeBack { rule, charged }
                 };

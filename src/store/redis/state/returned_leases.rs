@@ -35,9 +35,9 @@ impl RedisCore {
 /// A call without an answer is not repeated: the units then count until the lease would have ended, and a window longer.
 async fn give_back(shared: &SharedRedis, links: &Links, returned: &[ReturnedLease]) {
     let (names, channel) = (shared.settings.key_names(), shared.channel());
-    join_all(returned.iter().map(|ReturnedLease { key, rule, ended }| {
-        let invocation = scripts::return_lease(names, &channel, &shared.time, *key, rule, ended);
-        let slot = links.slot(names.name(*key).as_bytes());
+    join_all(returned.iter().map(|lease| {
+        let invocation = scripts::return_lease(names, &channel, &shared.time, lease);
+        let slot = links.slot(names.name(lease.key).as_bytes());
         async move { drop(links.call_best_effort(slot, &invocation).await) }
     }))
     .await;

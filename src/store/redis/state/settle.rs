@@ -42,11 +42,14 @@ impl RedisCore {
 
     /// Gives slots back. A slot whose call fails ends with its lease.
     pub(in crate::store::redis) async fn release(&self, keys: impl Iterator<Item = KeyHash>) {
-        let entries = keys.filter_map(|key| {
-            let holder = self.in_flight.give_back(key)?;
-            Some(KeySettlement { key, action: SettlementAction::Release { holder } })
-        });
-        self.settle_all(entries).await;
+        self.settle_all(keys.filter_map(|key| self.released(key))).await;
+    }
+
+    /// What is to be given back of a slot whose request has ended. `None`: nothing, a lease has taken it.
+    fn released(&self, key: KeyHash) -> Option<KeySettlement<'static>> {
+        let holder = self.in_flight.give_back(key)?;
+        let action = SettlementAction::Release { holder, slots: 1 };
+        (!self.shared.leases.take_back_slot(key, holder)).then_some(KeySettlement { key, action })
     }
 
     pub(in crate::store::redis) async fn reset(&self, keys: &[KeyHash]) -> SettleOutcome {
@@ -87,7 +90,7 @@ impl RedisCore {
     /// What is to be settled in Redis, if anything.
     fn entry<'e>(&self, settlement: &Settlement<'e>) -> Option<KeySettlement<'e>> {
         let (key, action) = match *settlement {
-            Settlement::Release(key) => (key, SettlementAction::Release { holder: self.in_flight.give_back(key)? }),
+            Settlement::Release(key) => return self.released(key),
             Settlement::TakeBack { key, rule, charged } => {
                 // Values that were there before stay, and a charge that was reset is gone.
                 let is_some = !(charged.fresh.is_empty() && matches!(rule, Rule::Distinct(_)));

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use super::ban_queue::BanQueue;
@@ -18,6 +19,7 @@ use crate::decision::Verdict;
 use crate::key::KeyHash;
 use crate::key::KeyHasher;
 use crate::store::Observer;
+use crate::store::leases::LEASE_SPAN;
 use crate::store::redis::settings::Settings;
 use crate::store::redis::settings::Time;
 use crate::store::redis::topology::links::Links;
@@ -97,6 +99,12 @@ impl RedisStore {
     /// it.
     pub fn give_back(&self, batch: &Batch<'_>, decided: &mut RedisDecision, places: &[usize]) {
         detached::give_back(&self.core, batch, decided, places);
+    }
+
+    /// Notes slots that leases have paid for requests, and the number under which each is held.
+    pub(in crate::store) fn note_leased_slots(&self, slots: &[(KeyHash, u32)]) {
+        let now = Instant::now();
+        self.core.note_held_slots(slots, now.checked_sub(LEASE_SPAN).unwrap_or(now));
     }
 
     /// Settles requests whose slots were taken by this core. Charges that were made only in this process are skipped.

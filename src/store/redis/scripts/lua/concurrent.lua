@@ -1,5 +1,6 @@
 -- Slots in flight. In a charge, `cost` is the limit, `option` the number of the holder, and `span` the lease in
--- seconds. Leases use the clock of this server, even if a time is given.
+-- seconds. The holder gives `back` so many slots first, and takes so many `more`, if any. Leases use the clock of this
+-- server, even if a time is given.
 time = time or call('TIME')
 local server_now = time[1] * MICROS + time[2]
 
@@ -9,14 +10,30 @@ local function look_concurrent(c)
     if s and type(s) == 'string' and s:byte() == TAG_CONCURRENT and #s % 15 == 1 then
         for p = 2, #s, 15 do
             local id, count, ends = unpack('>I4I4I7', s, p)
-            if ends > server_now then
+            if id == c.option then
+                count = count - (c.back or 0)
+            end
+            if ends > server_now and count > 0 then
                 holders[#holders + 1] = {id, count, ends}
                 taken = taken + count
             end
         end
     end
-    c.holders = holders
+    c.holders, c.taken = holders, taken
     return taken >= c.cost and now + MICROS
+end
+
+-- Sets in `c` what is to be written of its holders.
+local function keep_holders(c)
+    local parts, last = {pack('>B', TAG_CONCURRENT)}, server_now
+    for j = 1, #c.holders do
+        local id, count, ends = c.holders[j][1], c.holders[j][2], c.holders[j][3]
+        parts[j + 1] = pack('>I4I4I7', id, count, ends)
+        if ends > last then
+            last = ends
+        end
+    end
+    c.value, c.expires = table.concat(parts), math.ceil((last - server_now) / 1000) + SLACK_MS
 end
 
 local function charge_concurrent(c)
@@ -30,18 +47,10 @@ local function charge_concurrent(c)
         mine = {c.option, 0, last}
         holders[#holders + 1] = mine
     end
-    mine[2] = mine[2] + 1
+    mine[2] = mine[2] + 1 + (c.more or 0)
     if last > mine[3] then
         mine[3] = last
     end
-    local parts = {pack('>B', TAG_CONCURRENT)}
-    for j = 1, #holders do
-        local id, count, ends = holders[j][1], holders[j][2], holders[j][3]
-        parts[j + 1] = pack('>I4I4I7', id, count, ends)
-        if ends > last then
-            last = ends
-        end
-    end
-    c.value, c.expires = table.concat(parts), math.ceil((last - server_now) / 1000) + SLACK_MS
+    keep_holders(c)
     return now
 end

@@ -33,6 +33,10 @@ look = function(c)
     end
     local cost = c.cost
     c.leases, l.cost = l, cost
+    if c.kind == KIND_CONCURRENT then
+        c.back = l.spent
+        return look_alone(c)
+    end
     if c.kind == KIND_FIXED then
         look_alone(c)
         l.windows = c.windows
@@ -53,10 +57,22 @@ look = function(c)
     return opens
 end
 
+-- Returns how many slots the gateway may take in advance, beside the one of its request.
+local function slots_in_advance(c, l)
+    local gateways = l.nodes > #c.holders and l.nodes or #c.holders
+    local slots = math.floor((c.cost - c.taken - 1) / LEASED_PART / gateways)
+    slots = slots < l.wanted and slots or l.wanted
+    return slots > 1 and slots or 0
+end
+
 -- A charge counts what was spent of the lease that ends, too.
 charge = function(c)
-    if c.leases then
-        c.leases.is_charged = true
+    local l = c.leases
+    if l then
+        l.is_charged = true
+        if c.kind == KIND_CONCURRENT and not c.is_free then
+            c.more = slots_in_advance(c, l)
+        end
     end
     return charge_alone(c)
 end

@@ -1,4 +1,5 @@
--- Ends a decision about keys that may have leases: grants leases and writes them. Behind the answers of charges
+-- Ends a decision about keys that may have leases: grants leases and writes them. Slots in advance are kept as slots in
+-- flight are. Behind the answers of charges
 -- follows for each of these keys how many units were granted.
 
 -- Returns how many units the gateway may lease after its charge.
@@ -25,7 +26,14 @@ end
 for i = 1, asked do
     local c = charges[i]
     local l = c.leases
-    if l then
+    if l and c.kind == KIND_CONCURRENT then
+        size = size + 1
+        reply[size] = c.more or 0
+        if not l.is_charged and c.back > 0 then
+            keep_holders(c)
+            write_charge(c)
+        end
+    elseif l then
         local units, changed = 0, l.given or l.is_charged and #l.late > 0
         if not l.is_charged then
             set_units(c, l, 0, true)

@@ -245,7 +245,7 @@ fn a_lease_that_ended_frees_its_slots_and_a_renewed_one_does_not() {
     assert_eq!(wait, Some(Duration::from_micros(micros)));
     keys.run(&held(2, &[ALICE]).renew());
     let release = |keys: &mut Keys, holder, freed: &[KeyHash]| {
-        let entry = |key: &KeyHash| KeySettlement { key: *key, action: SettlementAction::Release { holder } };
+        let entry = |key: &KeyHash| KeySettlement { key: *key, action: SettlementAction::Release { holder, slots: 1 } };
         keys.settle(&freed.iter().map(entry).collect::<Vec<_>>());
     };
     release(&mut keys, 2, &[BOB, ALICE]);

@@ -10,6 +10,7 @@ use crate::decision::Charge;
 use crate::decision::Verdict;
 use crate::decision::batch::Force;
 use crate::decision::batch::Items;
+use crate::decision::batch::KnownClientKey;
 use crate::key::KeyHash;
 use crate::limit::Algorithm;
 use crate::limit::Count;
@@ -17,6 +18,7 @@ use crate::limit::OnFailure;
 use crate::limit::Rule;
 use crate::store::leases::EndedLease;
 use crate::store::leases::LeaseRequest;
+use crate::store::leases::ReturnedLease;
 use crate::store::redis::scripts::DecisionCall;
 use crate::store::redis::scripts::KeySettlement;
 use crate::store::redis::scripts::LeaseQuestions;
@@ -74,12 +76,23 @@ fn wants(id: u64, wanted: u32) -> LeaseRequest {
 /// Ends a lease. Returns whether there was one.
 fn end(keys: &mut Keys, rule: &Rule, id: u64, spent: u32) -> bool {
     let channel = keys.channel();
-    keys.run(&return_lease(keys.names(), &channel, &keys.time, KEY, rule, &EndedLease { id, spent })) == Value::Int(1)
+    let ended = EndedLease { id, spent, unspent: 0 };
+    let lease = ReturnedLease { key: KEY, rule: rule.clone(), ended, holder: 0 };
+    keys.run(&return_lease(keys.names(), &channel, &keys.time, &lease)) == Value::Int(1)
 }
 
 /// How many more may pass.
 fn remaining(keys: &mut Keys, rule: &Rule) -> u64 {
     keys.decide(Purpose::Look, &[&charge(rule)])[0].standings[0].remaining
+}
+
+/// How many slots are taken of the key.
+fn taken(keys: &mut Keys) -> u32 {
+    let mut get = redis::cmd("GET");
+    get.arg(keys.names().name(KEY));
+    let Value::BulkString(bytes) = keys.send(&get) else { return 0 };
+    let slots = bytes[1..].chunks_exact(15).map(|holder| holder[4..8].try_into().expect("four bytes"));
+    slots.map(u32::from_be_bytes).sum()
 }
 
 fn pass(keys: &mut Keys, rule: &Rule, times: usize) {
@@ -108,7 +121,7 @@ fn what_is_leased_is_taken_until_it_is_given_back_once() {
 fn the_next_call_ends_a_lease_and_charges_what_was_spent_of_it() {
     let (mut keys, rule) = (Keys::new(), rule("600/minute"));
     ask(&mut keys, &rule, 1, wants(1, 10));
-    let next = LeaseRequest { id: 2, wanted: 20, ended: Some(EndedLease { id: 1, spent: 7 }) };
+    let next = LeaseRequest { id: 2, wanted: 20, ended: Some(EndedLease { id: 1, spent: 7, unspent: 3 }) };
     let (verdict, leased) = ask(&mut keys, &rule, 1, next);
     assert_eq!((verdict.standings[0].remaining, leased), (600 - 1 - 7 - 1 - 20, 20));
     assert!(!end(&mut keys, &rule, 1, 0));
@@ -206,4 +219,70 @@ fn who_is_denied_because_of_leases_may_come_again_when_the_first_of_them_ends() 
     pass(&mut keys, &rule, 1);
     let denied = keys.decide(Purpose::Decide, &[&charge(&rule)]).remove(0);
     assert_eq!(denied.retry_after, Some(Duration::from_millis(59_700)));
+}
+
+#[test]
+fn slots_are_taken_in_advance_and_given_back_with_the_next_call() {
+    let (mut keys, rule) = (Keys::new(), Rule::Concurrent(NonZeroU32::new(200).expect("above zero")));
+    // A quarter of what is left, and no more than wanted.
+    assert_eq!(ask(&mut keys, &rule, 1, wants(1, 1000)).1, 49);
+    assert_eq!(taken(&mut keys), 50);
+    let ended = Some(EndedLease { id: 1, spent: 9, unspent: 40 });
+    assert_eq!(ask(&mut keys, &rule, 3, LeaseRequest { id: 2, wanted: 5, ended }).1, 5);
+    assert_eq!(taken(&mut keys), 10 + 1 + 5);
+    // Near the limit there are none.
+    pass(&mut keys, &rule, 176);
+    assert_eq!(ask(&mut keys, &rule, 1, wants(3, 5)).1, 0);
+    pass(&mut keys, &rule, 7);
+    let ended = Some(EndedLease { id: 4, spent: 0, unspent: 0 });
+    let (denied, leased) = ask(&mut keys, &rule, 1, LeaseRequest { id: 5, wanted: 5, ended });
+    assert!(!denied.passes() && leased == 0);
+}
+
+#[test]
+fn a_denied_call_gives_slots_back_too() {
+    let (mut keys, rule) = (Keys::new(), Rule::Concurrent(NonZeroU32::new(200).expect("above zero")));
+    assert_eq!(ask(&mut keys, &rule, 1, wants(1, 1000)).1, 49);
+    let slow = self::rule("1/hour");
+    let used_up = Charge { key: KeyHash(0x51), ..charge(&slow) };
+    assert!(keys.decide(Purpose::Decide, &[&used_up])[0].passes());
+    let ended = Some(EndedLease { id: 1, spent: 0, unspent: 49 });
+    let charges = [charge(&rule), used_up];
+    let requests = [Some(LeaseRequest { id: 2, wanted: 5, ended }), None];
+    let call = DecisionCall {
+        names: keys.names(),
+        time: &keys.time,
+        holder: 0,
+        charges: &[&charges[0], &charges[1]],
+        known: &[],
+        leases: Some(LeaseQuestions { nodes: NonZeroU32::MIN, requests: &requests }),
+    };
+    let value = keys.run(&call.invocation(Purpose::Decide));
+    let answer = answer::read(&value, &[&charges[0], &charges[1]]).unwrap_or_else(|| panic!("{value:?}"));
+    assert!(answer.verdicts[0].charged.is_none() && !answer.verdicts[1].passes());
+    assert_eq!(taken(&mut keys), 1);
+}
+
+#[test]
+fn a_limit_that_a_known_client_is_exempt_from_has_no_lease() {
+    let (mut keys, rule) = (Keys::new(), rule("600/minute"));
+    let known = KnownClientKey { subject: KeyHash(0x5b), client: 7 };
+    let action =
+        SettlementAction::Remember { client: known.client, most: NonZeroU32::MIN, keep: Duration::from_secs(60) };
+    keys.settle(&[KeySettlement { key: known.subject, action }]);
+    let exempt = Charge { key: KeyHash(0x5c), unless_known: true, ..charge(&rule) };
+    let charges = [&exempt, &charge(&rule)];
+    let requests = [None, Some(wants(1, 10))];
+    let call = DecisionCall {
+        names: keys.names(),
+        time: &keys.time,
+        holder: 0,
+        charges: &charges,
+        known: &[known],
+        leases: Some(LeaseQuestions { nodes: NonZeroU32::MIN, requests: &requests }),
+    };
+    let value = keys.run(&call.invocation(Purpose::Decide));
+    let answer = answer::read(&value, &charges).unwrap_or_else(|| panic!("{value:?}"));
+    assert!(answer.verdicts[0].is_exempt && answer.verdicts[1].passes());
+    assert_eq!(answer.leased.as_slice(), [10]);
 }

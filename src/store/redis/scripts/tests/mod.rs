@@ -12,6 +12,7 @@ mod signals;
 #[expect(unreachable_pub, reason = "shared with the tests of whole processes")]
 mod unused_address;
 
+mod changed_scripts;
 mod edges;
 mod histories;
 mod lease_model;
@@ -19,4 +20,5 @@ mod leases;
 mod part_model;
 mod server;
 mod settlements;
+mod slot_model;
 mod text;

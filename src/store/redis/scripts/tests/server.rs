@@ -144,7 +144,7 @@ impl Keys {
         let mut entries = Vec::new();
         for (charge, charged) in charges.iter().zip(taken) {
             let action = match charge.rule {
-                Rule::Concurrent(_) => SettlementAction::Release { holder: 7 },
+                Rule::Concurrent(_) => SettlementAction::Release { holder: 7, slots: 1 },
                 rule => SettlementAction::TakeBack { rule, charged },
             };
             entries.push(KeySettlement { key: charge.key, action });

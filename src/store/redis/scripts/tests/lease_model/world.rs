@@ -1,6 +1,5 @@
 //! One history.
 
-use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -27,14 +26,13 @@ use crate::store::leases::LEASE_SPAN;
 use crate::store::leases::ReturnedLease;
 use crate::store::leases::SpentLeases;
 use crate::store::redis::scripts::DecisionCall;
-use crate::store::redis::scripts::Invocation;
 use crate::store::redis::scripts::KeySettlement;
 use crate::store::redis::scripts::LeaseQuestions;
 use crate::store::redis::scripts::Purpose;
-use crate::store::redis::scripts::Script;
 use crate::store::redis::scripts::SettlementAction;
 use crate::store::redis::scripts::answer;
 use crate::store::redis::scripts::return_lease;
+use crate::store::redis::scripts::tests::changed_scripts::ChangedScripts;
 use crate::store::redis::scripts::tests::server::Keys;
 
 /// Thirty requests a minute and, in some histories, fewer than thrice that in three minutes.
@@ -87,15 +85,9 @@ pub(super) struct World<'g> {
     calls: Vec<Call<'g>>,
     returns: Vec<Return>,
     mutant: Option<&'static Mutant>,
-    /// Leases take all that is left.
-    is_greedy: bool,
     /// Of so many messages one is lost, and the answer of another one.
     arriving: u32,
-    /// Leases that were not given back count until they have ended and a window more, and are not charged meanwhile, which is
-    /// longer. A token bucket has to charge them, so that they leak.
-    is_tight: bool,
-    /// The hashes of scripts as they are in this world.
-    scripts: HashMap<String, String>,
+    scripts: ChangedScripts,
     /// What was admitted since the last reset.
     judge: Judge,
     /// When requests were paid by leases in this burst.
@@ -120,6 +112,17 @@ impl<'g> World<'g> {
     ) -> Self {
         let rates = RATES[usize::from(seed.is_multiple_of(7))].parse().expect("rates");
         let rule = Rule::Rates { algorithm, rates, cost: COST };
+        let mut replaced: Vec<_> = mutant.map_or(&[][..], |mutant| mutant.replaced).to_vec();
+        if !seed.is_multiple_of(4) {
+            // Leases take all that is left.
+            replaced.insert(0, (" / 4 / gateways", ""));
+        }
+        let is_token_bucket = matches!(algorithm, Algorithm::TokenBucket { .. });
+        if (!seed.is_multiple_of(2) || mutant.is_some_and(Mutant::is_late)) && !is_token_bucket {
+            // Leases that were not given back count until they have ended and a window more, and are not charged meanwhile, which
+            // is longer. A token bucket has to charge them, so that they leak.
+            replaced.insert(0, ("ends + grace <= now", "(ends <= begin or grace == 0 and ends <= now)"));
+        }
         let begin = Timestamp::from_micros(20_513 * 86_400_000_000);
         keys.hand.set(begin);
         Self {
@@ -137,11 +140,8 @@ impl<'g> World<'g> {
             calls: Vec::new(),
             returns: Vec::new(),
             mutant,
-            is_greedy: !seed.is_multiple_of(4),
             arriving: if seed.is_multiple_of(3) { 5 } else { 40 },
-            is_tight: (!seed.is_multiple_of(2) || mutant.is_some_and(Mutant::is_late))
-                && !matches!(algorithm, Algorithm::TokenBucket { .. }),
-            scripts: HashMap::new(),
+            scripts: ChangedScripts::new(replaced),
             spent: Vec::new(),
             ends: [Duration::ZERO; LIVES],
             is_full: false,
@@ -277,7 +277,7 @@ impl<'g> World<'g> {
             Deadline::FromReceiving => here.tick(self.now + there + back),
             Deadline::Late(by) => here.tick(self.now + by),
         }
-        let asked = AskedLeases::ask(&here.leases, &[&charge(self.key, &rule)]);
+        let asked = AskedLeases::ask(&here.leases, &[&charge(self.key, &rule)], 0);
         here.tick(self.now);
         let arrives = self.now + there;
         self.calls.push(Call { gateway, asked, fate, arrives, returns: arrives + back, answer: None });
@@ -345,7 +345,7 @@ impl<'g> World<'g> {
                 leases: Some(LeaseQuestions { nodes: NonZeroU32::MIN, requests: self.calls[place].asked.requests() }),
             };
             let invocation = call.invocation(Purpose::Decide);
-            let value = self.run(&invocation);
+            let value = self.scripts.run(self.keys, &invocation);
             let answer = answer::read(&value, &[&charge]).unwrap_or_else(|| panic!("{value:?}"));
             if answer.leased.iter().any(|units| *units > 0) {
                 self.ends[gateway] = self.now + LEASE_SPAN;
@@ -380,9 +380,8 @@ impl<'g> World<'g> {
     fn returned(&mut self, lease: &ReturnedLease) {
         self.keys.hand.set(self.begin + self.now);
         let channel = self.keys.channel();
-        let invocation =
-            return_lease(self.keys.names(), &channel, &self.keys.time, lease.key, &lease.rule, &lease.ended);
-        let answer = self.run(&invocation);
+        let invocation = return_lease(self.keys.names(), &channel, &self.keys.time, lease);
+        let answer = self.scripts.run(self.keys, &invocation);
         assert!(matches!(answer, Value::Int(0 | 1)), "{answer:?}");
     }
 
@@ -414,41 +413,6 @@ impl<'g> World<'g> {
         get.arg(self.keys.names().name(self.key));
         let stored = self.keys.send(&get);
         self.over = self.over.max(self.judge.admit(&self.rule, self.begin + moment, &stored));
-    }
-
-    /// Runs a script as it is in this world.
-    fn run(&mut self, invocation: &Invocation) -> Value {
-        let sha = match self.scripts.get(&invocation.script.sha) {
-            Some(sha) => sha.clone(),
-            None => self.load(invocation.script),
-        };
-        let mut command = redis::cmd("EVALSHA");
-        command.arg(sha);
-        for argument in invocation.command.args_iter().skip(2) {
-            if let redis::Arg::Simple(bytes) = argument {
-                command.arg(bytes);
-            }
-        }
-        self.keys.send(&command)
-    }
-
-    fn load(&mut self, script: &Script) -> String {
-        let mut text = script.text.clone();
-        if self.is_greedy {
-            text = text.replace(" / 4 / gateways", "");
-        }
-        if self.is_tight {
-            text = text.replace("ends + grace <= now", "(ends <= begin or grace == 0 and ends <= now)");
-        }
-        for (before, after) in self.mutant.map_or(&[][..], |mutant| mutant.replaced) {
-            text = text.replace(before, after);
-        }
-        let mut load = redis::cmd("SCRIPT");
-        load.arg("LOAD").arg(&text);
-        let Value::BulkString(sha) = self.keys.send(&load) else { panic!("{text}") };
-        let sha = String::from_utf8(sha).expect("digits");
-        self.scripts.insert(script.sha.clone(), sha.clone());
-        sha
     }
 }
 
