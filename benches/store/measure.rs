@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::num::NonZeroU32;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 use std::time::Instant;
@@ -27,12 +28,17 @@ use tokio::runtime::Runtime;
 
 use crate::server::Server;
 
+#[derive(Clone, Copy)]
 pub(crate) struct Setting {
     pub(crate) name: &'static str,
     pub(crate) rates: &'static str,
     /// How much each key has counted at the start.
     pub(crate) before: u32,
     pub(crate) keys: u32,
+    /// How many limits each decision is about, each with a key of its own.
+    pub(crate) limits: u32,
+    /// How many decisions are under way at a time, so that as many commands are in one write.
+    pub(crate) callers: u32,
 }
 
 pub(crate) struct Row {
@@ -43,7 +49,7 @@ pub(crate) struct Row {
 }
 
 /// As many callers as there are connections in the throughput bench.
-const CALLERS: u32 = 64;
+pub(crate) const CALLERS: u32 = 64;
 
 /// Times decisions for this span.
 pub(crate) fn decisions(server: &Server, setting: &Setting, span: Duration) -> Row {
@@ -58,39 +64,57 @@ pub(crate) fn decisions(server: &Server, setting: &Setting, span: Duration) -> R
         while begun.elapsed() < span {
             for _ in 0..16 {
                 let number = decided.replace(decided.get() + 1);
-                decide(&store, &rule, number.wrapping_mul(0x9e37_79b9) % setting.keys).await;
+                let first = number.wrapping_mul(0x9e37_79b9) % setting.keys;
+                decide(&store, &rule, first..first + setting.limits, &[]).await;
             }
         }
     };
-    runtime.block_on(join_all((0..CALLERS).map(|_| caller())));
+    runtime.block_on(join_all((0..setting.callers).map(|_| caller())));
     let decided = f64::from(decided.get());
     Row { rate: decided / begun.elapsed().as_secs_f64(), cpu: (cpu() - before) * 1e6 / decided }
 }
 
 /// Counts `units` under each of so many keys.
 pub(crate) fn fill(server: &Server, rates: &str, keys: u32, units: u32) {
-    let (runtime, store) = store(server);
-    let next = Cell::new(0);
     // In several charges, as logs grow.
     let parts = [units / 3, units / 3, units - 2 * (units / 3)].map(|units| rule(rates, units.max(1)));
-    let parts = if units < 3 { &parts[2..] } else { &parts[..] };
+    charge_all(server, if units < 3 { &parts[2..] } else { &parts[..] }, keys, 1);
+}
+
+/// Charges each of these rules under each of so many keys: of different values so many.
+pub(crate) fn charge_all(server: &Server, rules: &[Rule], keys: u32, values: u64) {
+    let (runtime, store) = store(server);
+    let next = Cell::new(0);
     let caller = async || {
         while next.get() < keys {
             let number = next.replace(next.get() + 1);
-            for rule in parts {
-                decide(&store, rule, number).await;
+            for rule in rules {
+                for value in 0..values {
+                    decide(&store, rule, number..number + 1, &[value]).await;
+                }
             }
         }
     };
     runtime.block_on(join_all((0..CALLERS).map(|_| caller())));
 }
 
-async fn decide(store: &RedisStore, rule: &Rule, number: u32) {
-    let key = spread(number);
-    let charge =
+/// Decides about the keys of these numbers together.
+async fn decide(store: &RedisStore, rule: &Rule, numbers: Range<u32>, values: &[u64]) {
+    let items: Items = if matches!(rule, Rule::Distinct(_)) { values.into() } else { Items::new() };
+    let charges = numbers.map(|number| Charge {
+        limit: 0,
+        key: spread(number),
+        rule,
         // Attempts are charged whether or not they pass, so each decision writes.
-        Charge { limit: 0, key, rule, count: Count::Attempts, force: Force::Binding, on_failure: OnFailure::Local, items: Items::new(), unless_known: false, is_free: false, leases: false };
-    let batch = Batch { charges: std::iter::once(charge).collect(), ..Batch::default() };
+        count: Count::Attempts,
+        force: Force::Binding,
+        on_failure: OnFailure::Local,
+        items: items.clone(),
+        unless_known: false,
+        is_free: false,
+        leases: false,
+    });
+    let batch = Batch { charges: charges.collect(), ..Batch::default() };
     assert!(store.decide(&batch, false, |_| false).await.verdicts.iter().all(Option::is_some), "Redis answers");
 }
 

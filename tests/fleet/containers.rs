@@ -82,6 +82,15 @@ impl Container {
         docker(&[&["exec", &self.name], program].concat())
     }
 
+    /// Stops all that runs in it, until it is resumed.
+    pub(super) fn pause(&self) {
+        docker(&["pause", &self.name]);
+    }
+
+    pub(super) fn resume(&self) {
+        docker(&["unpause", &self.name]);
+    }
+
     /// What its program has written to standard error so far.
     #[track_caller]
     pub(super) fn log(&self) -> String {

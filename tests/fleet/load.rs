@@ -16,7 +16,7 @@ pub(super) const POLICIES: [&str; 2] = ["deny", "local"];
 pub(super) const KEYS: usize = 12;
 
 /// Connections of each gateway's clients, half of them for each policy.
-pub(super) const CONNECTIONS: usize = 8;
+const CONNECTIONS: usize = 8;
 
 /// Between two rounds: the load is to be steady, not the most that the machine can do.
 const PAUSE: Duration = Duration::from_millis(30);

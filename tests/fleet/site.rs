@@ -3,6 +3,8 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -98,6 +100,14 @@ impl Fleet {
         }
     }
 
+    /// Stops what runs in this container for a second, as a debugger does.
+    pub(super) fn stop_for_a_second(container: &Container) {
+        container.pause();
+        thread::sleep(Duration::from_secs(1));
+        container.resume();
+        thread::sleep(Duration::from_millis(500));
+    }
+
     /// Every link is whole again.
     pub(super) fn heal(&self) {
         for container in self.all() {
@@ -173,9 +183,8 @@ fn configuration(application: &Ledger, redis: &[Container]) -> String {
 upstream: {}
 log: {{level: info, format: json, requests: false}}
 store:
-  redis: {{url: [{}], mode: cluster, timeout: \"${{TIMEOUT}}\"}}
+  redis: {{url: [{}], mode: cluster, wait: 1, timeout: \"${{TIMEOUT}}\"}}
   on_failure: local
-  nodes: {GATEWAYS}
 {routes}
 ",
         application.url(),

@@ -91,14 +91,6 @@ fn a_request_under_way_at_a_reload_is_answered_and_its_connection_closed() {
     eventually("its connection is closed", || open(&gateway) < before);
 }
 
-/// Time on a processor so far, in hundredths of a second.
-fn ticks(gateway: &Gateway) -> u64 {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", gateway.pid())).expect("a running process");
-    let (_, fields) = stat.rsplit_once(')').expect("a name in parentheses");
-    let fields: Vec<&str> = fields.split_whitespace().collect();
-    [11, 12].iter().map(|field| fields[*field].parse::<u64>().expect("a number")).sum()
-}
-
 #[test]
 fn with_every_descriptor_taken_new_clients_wait_and_those_that_stand_are_served() {
     // Each request needs a connection to the application.
@@ -114,9 +106,9 @@ fn with_every_descriptor_taken_new_clients_wait_and_those_that_stand_are_served(
     let silent: Vec<RawClient> = (0..SILENT).map(|_| gateway.connect()).collect();
     // Silent ones are closed after ten seconds; until then nothing is to be gained by trying.
     thread::sleep(Duration::from_millis(500));
-    let before = ticks(&gateway);
+    let before = gateway.cpu_ticks();
     thread::sleep(Duration::from_secs(2));
-    let spent = ticks(&gateway) - before;
+    let spent = gateway.cpu_ticks() - before;
     assert!(spent < 20, "{spent} hundredths of a second on nothing");
 
     all_are_served();

@@ -1,6 +1,5 @@
 //! What ten thousand held requests cost: `cargo test --release --test gateway -- --ignored --nocapture ten_thousand`.
 
-use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
 use std::thread;
@@ -12,13 +11,6 @@ use crate::support::Origin;
 use crate::support::Request;
 use crate::support::Stopwatch;
 use crate::support::eventually;
-
-/// What the gateway has had of the processors, in ticks of 10 ms.
-fn ticks(gateway: &Gateway) -> u64 {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", gateway.pid())).expect("a running process");
-    let fields: Vec<&str> = stat.rsplit(')').next().expect("a name").split_whitespace().collect();
-    [11, 12].into_iter().filter_map(|field: usize| fields[field].parse::<u64>().ok()).sum()
-}
 
 /// The median and the worst of so many requests that no limit is about, in microseconds.
 fn latency(gateway: &Gateway) -> (u128, u128) {
@@ -54,7 +46,7 @@ routes:
     let held = || metrics().contains(&format!("portcullis_held_requests {count}\n"));
     assert_eq!(gateway.get("/held").status(), 200);
     let (memory, free) = (gateway.resident_kib(), latency(&gateway));
-    let begun = ticks(&gateway);
+    let begun = gateway.cpu_ticks();
     let request = gateway.get("/held").bytes();
     let clients: Vec<TcpStream> = (0..count)
         .map(|_| {
@@ -64,10 +56,10 @@ routes:
         })
         .collect();
     eventually("all are held", held);
-    let (since, taken) = (ticks(&gateway), gateway.resident_kib() - memory);
+    let (since, taken) = (gateway.cpu_ticks(), gateway.resident_kib() - memory);
     let idle = Stopwatch::start();
     thread::sleep(Duration::from_secs(5));
-    let spent = ticks(&gateway) - since;
+    let spent = gateway.cpu_ticks() - since;
     println!("held                 {count} requests on as many connections");
     println!("memory               {taken} KiB, {} bytes each", taken * 1024 / count as u64);
     println!("processor to hold    {} ms", (since - begun) * 10);

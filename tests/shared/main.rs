@@ -2,6 +2,7 @@
 //! the metrics alone.
 
 mod absent;
+mod at_rest;
 mod ban_addresses;
 mod bans;
 mod busy;

@@ -227,6 +227,14 @@ impl Gateway {
         self.child.id()
     }
 
+    /// What the process has had of the processors so far, in ticks of 10 ms.
+    pub fn cpu_ticks(&self) -> u64 {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid())).expect("a running process");
+        let (_, fields) = stat.rsplit_once(')').expect("a name in parentheses");
+        let fields: Vec<&str> = fields.split_whitespace().collect();
+        [11, 12].iter().map(|field| fields[*field].parse::<u64>().expect("a number")).sum()
+    }
+
     /// The path of a file beside the configuration.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
