@@ -28,7 +28,7 @@ local shared = {
     "kept_until", "ring_as_log", "divided", "closest", "stored", "is_known_client", "count", "known",
     "look", "charge", "take_back", "windows_without", "record_size",
     "settle", "write", "leave", "failed",
-    "read_leases", "write_leases", "set_units", "keep_holders", "write_charge", "withhold", "reply", "charges", "asked", "size",
+    "read_leases", "write_leases", "set_units", "write_charge", "withhold", "reply", "charges", "asked", "size",
 }
 for _, kind in ipairs {"log", "long", "counter", "bucketed", "fixed", "token", "concurrent", "distinct"} do
     for _, what in ipairs {"look_", "charge_", "take_back_"} do

@@ -1,8 +1,21 @@
 -- Slots in flight. In a charge, `cost` is the limit, `option` the number of the holder, and `span` the lease in
--- seconds. The holder gives `back` so many slots first, and takes so many `more`, if any. Leases use the clock of this
--- server, even if a time is given.
+-- seconds. The holder gives `back` so many slots first, and takes so many `more`, if any; `keep(c)` writes what it gave
+-- back where it takes none. Leases use the clock of this server, even if a time is given.
 time = time or call('TIME')
 local server_now = time[1] * MICROS + time[2]
+
+-- Sets in `c` what is to be written of its holders.
+local function keep_holders(c)
+    local parts, last = {pack('>B', TAG_CONCURRENT)}, server_now
+    for j = 1, #c.holders do
+        local id, count, ends = c.holders[j][1], c.holders[j][2], c.holders[j][3]
+        parts[j + 1] = pack('>I4I4I7', id, count, ends)
+        if ends > last then
+            last = ends
+        end
+    end
+    c.value, c.expires = table.concat(parts), math.ceil((last - server_now) / 1000) + SLACK_MS
+end
 
 local function look_concurrent(c)
     local s = pcall('GET', c.key)
@@ -19,21 +32,8 @@ local function look_concurrent(c)
             end
         end
     end
-    c.holders, c.taken = holders, taken
+    c.holders, c.taken, c.keep = holders, taken, keep_holders
     return taken >= c.cost and now + MICROS
-end
-
--- Sets in `c` what is to be written of its holders.
-local function keep_holders(c)
-    local parts, last = {pack('>B', TAG_CONCURRENT)}, server_now
-    for j = 1, #c.holders do
-        local id, count, ends = c.holders[j][1], c.holders[j][2], c.holders[j][3]
-        parts[j + 1] = pack('>I4I4I7', id, count, ends)
-        if ends > last then
-            last = ends
-        end
-    end
-    c.value, c.expires = table.concat(parts), math.ceil((last - server_now) / 1000) + SLACK_MS
 end
 
 local function charge_concurrent(c)

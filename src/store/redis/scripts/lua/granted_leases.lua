@@ -30,7 +30,7 @@ for i = 1, asked do
         size = size + 1
         reply[size] = c.more or 0
         if not l.is_charged and c.back > 0 then
-            keep_holders(c)
+            c.keep(c)
             write_charge(c)
         end
     elseif l then

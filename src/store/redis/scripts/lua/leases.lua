@@ -11,8 +11,8 @@ local function counting_span(c)
         longest = 2 * longest
     elseif c.kind == KIND_TOKEN then
         for p = 18, 10 + 8 * c.rates, 8 do
-            local count, length = unpack('>I4I4', c.argument, p)
-            longest = math.max(longest, math.ceil(c.option / count) * length * MICROS)
+            local most, length = unpack('>I4I4', c.argument, p)
+            longest = math.max(longest, math.ceil(c.option / most) * length * MICROS)
         end
         -- What was charged before a lease is late leaked with what was spent of it.
         longest = longest + LEASE_GRACE
