@@ -254,7 +254,7 @@ fn charge(key: KeyHash) -> Charge<'static> {
 /// Plays so many histories. Returns how many requests too many were in flight, and how many began without a call.
 fn play(histories: u64, mutant: Option<&Mutant>) -> (u32, u32) {
     let mut keys = Keys::new();
-    let mut leased = 0;
+    let mut began = 0;
     for seed in 0..histories {
         let hand = ManualClock::at(Timestamp::from_micros(1_000_000_000));
         let leases = array::from_fn(|_| HeldLeases::new(Clock::Manual(hand.clone()), true));
@@ -276,23 +276,23 @@ fn play(histories: u64, mutant: Option<&Mutant>) -> (u32, u32) {
             over: 0,
         };
         world.play(seed % 2 == 1);
-        leased += world.leased;
+        began += world.leased;
         let over = world.over;
         if over > 0 {
             assert!(mutant.is_some(), "seed {seed}: {over} requests too many were in flight");
-            return (over, leased);
+            return (over, began);
         }
         if mutant.is_none() {
             world.end_all();
         }
     }
-    (0, leased)
+    (0, began)
 }
 
 #[test]
 fn there_are_never_more_requests_in_flight_than_slots() {
-    let (_, leased) = play(60, None);
-    assert!(leased > 10_000, "only {leased} requests began without a call");
+    let (_, began) = play(60, None);
+    assert!(began > 10_000, "only {began} requests began without a call");
 }
 
 #[test]
