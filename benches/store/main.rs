@@ -92,7 +92,7 @@ fn memory(server: &Server) {
         used(&what, &|| measure::fill(server, "60/minute; 800/day", 100_000, units));
     }
     for (what, rule) in rules {
-        used(what, &|| measure::charge_all(server, &[rule.clone()], 100_000, 1));
+        used(what, &|| measure::charge_all(server, std::slice::from_ref(&rule), 100_000, 1));
     }
     let distinct = [Rule::Distinct(one_minute)];
     used("keys with 10 different values", &|| measure::charge_all(server, &distinct, 100_000, 10));
