@@ -2,6 +2,7 @@
 //! machine and the dashboard in a browser here, but no web page of another site.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
@@ -17,6 +18,7 @@ use http::header::AUTHORIZATION;
 use http::header::CACHE_CONTROL;
 use http::header::WWW_AUTHENTICATE;
 use tokio::time::Instant;
+use tracing::warn;
 
 use super::AdminState;
 use super::Token;
@@ -25,7 +27,10 @@ use super::origin::is_local;
 use super::origin::is_same_site;
 use super::problem::Problem;
 use super::session::CSRF_HEADER;
+use super::session::SessionPlace;
+use super::session::peer;
 use super::session::session_ids;
+use super::session::too_many_attempts;
 
 /// What a request needs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -56,27 +61,38 @@ pub(super) async fn guard(State(state): State<Arc<AdminState>>, request: Request
     if access == PathAccess::Monitoring {
         return next.run(request).await;
     }
-    if let Err(refusal) = check_unambiguous(&request).and_then(|()| admit(&state, access, &request)) {
-        return refused(refusal);
+    if let Err(refusal) =
+        check_unambiguous(&request).map_err(Refusal::from).and_then(|()| admit(&state, access, &request))
+    {
+        return refusal.into_response();
     }
     let mut answer = next.run(request).await;
     answer.headers_mut().entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     answer
 }
 
-fn admit(state: &AdminState, access: PathAccess, request: &Request<Body>) -> Result<(), Problem> {
+/// Why a request may not use the listener.
+#[derive(Debug)]
+enum Refusal {
+    Problem(Problem),
+    /// Too many wrong tokens came from its address. So long it must wait.
+    TooManyAttempts(Duration),
+}
+
+fn admit(state: &AdminState, access: PathAccess, request: &Request<Body>) -> Result<(), Refusal> {
     let rules = state.rules.load();
-    let forbidden = |why| Err(Problem::new(StatusCode::FORBIDDEN, why));
+    let forbidden = |why| Err(Problem::new(StatusCode::FORBIDDEN, why).into());
     match (&rules.token, access) {
         (None, _) if is_local(request) => Ok(()),
         (None, _) => forbidden(NOT_LOCAL),
         // The files hold no secrets, and links from elsewhere lead to them.
         (Some(_), PathAccess::Page) if request.uri().path() != "/session" || is_same_site(request) => Ok(()),
         (Some(_), PathAccess::Page) => forbidden(ANOTHER_SITE),
-        (Some(token), _) if request.headers().contains_key(AUTHORIZATION) => check_bearer(token, request.headers()),
+        (Some(token), _) if request.headers().contains_key(AUTHORIZATION) => check_bearer(state, token, request),
         (Some(_), _) => {
             let ids = session_ids(request.headers());
-            let Some(csrf_token) = state.sessions.csrf_token(&ids, Instant::now()) else { return Err(unauthorized()) };
+            let csrf_token = state.sessions.csrf_token(&ids, &SessionPlace::of(request), Instant::now());
+            let csrf_token = csrf_token.ok_or_else(unauthorized)?;
             let is_safe = request.method().is_safe();
             match request.headers().get(CSRF_HEADER) {
                 _ if !is_same_site(request) => forbidden(ANOTHER_SITE),
@@ -88,21 +104,42 @@ fn admit(state: &AdminState, access: PathAccess, request: &Request<Body>) -> Res
     }
 }
 
-fn check_bearer(token: &Token, headers: &HeaderMap) -> Result<(), Problem> {
-    let is_holder = presented(headers).is_some_and(|presented| token.matches(presented));
-    if is_holder { Ok(()) } else { Err(unauthorized()) }
+/// A token that is not the right one is a guess. After a few of them an address waits, whatever it sends.
+fn check_bearer(state: &AdminState, token: &Token, request: &Request<Body>) -> Result<(), Refusal> {
+    let Some(presented) = presented(request.headers()) else { return Err(unauthorized().into()) };
+    let (peer, now) = (peer(request), Instant::now());
+    if let Some(wait) = state.failed_bearers.wait(peer, now) {
+        return Err(Refusal::TooManyAttempts(wait));
+    }
+    if token.matches(presented) {
+        return Ok(());
+    }
+    state.failed_bearers.add(peer, now);
+    warn!(%peer, "a program sent a wrong token to the admin API");
+    Err(unauthorized().into())
 }
 
 fn unauthorized() -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, NO_TOKEN)
 }
 
-fn refused(problem: Problem) -> Response {
-    let mut refusal = problem.into_response();
-    if refusal.status() == StatusCode::UNAUTHORIZED {
-        refusal.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"portcullis\""));
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
     }
-    refusal
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut refusal = match self {
+            Self::Problem(problem) => problem.into_response(),
+            Self::TooManyAttempts(wait) => too_many_attempts(wait),
+        };
+        if refusal.status() == StatusCode::UNAUTHORIZED {
+            refusal.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"portcullis\""));
+        }
+        refusal
+    }
 }
 
 /// The token of the Authorization field. `None`: there is none, or more than one.

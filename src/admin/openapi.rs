@@ -92,6 +92,7 @@ fn complete(operation: &mut Operation, access: PathAccess, is_strict: bool) {
     }
     if access == PathAccess::Api {
         responses.insert("401".to_owned(), RefOr::Ref(Ref::from_response_name(NO_TOKEN)));
+        responses.insert("429".to_owned(), RefOr::Ref(Ref::from_response_name(TOO_MANY)));
     } else {
         operation.security = Some(Vec::new());
     }
@@ -118,7 +119,7 @@ fn components() -> Components {
     ));
     let session = ApiKeyValue::with_description(
         "portcullis_session_9090",
-        "What POST /session sets, named by the port that the browser asks. A change also needs the field `X-CSRF-Token` with the \
+        "What POST /session sets, named by the port that the browser asks, and over TLS with `__Host-` before it. A change also needs the field `X-CSRF-Token` with the \
          `csrf_token` of the session.",
     );
     ComponentsBuilder::new()
@@ -137,6 +138,7 @@ fn components() -> Components {
             ),
         )
         .response(NO_TOKEN, problem("The token is missing or wrong."))
+        .response(TOO_MANY, problem("This address sent five wrong tokens in a minute. `Retry-After` says how long it waits."))
         .response(
             FOREIGN,
             problem(
@@ -160,4 +162,5 @@ const AMBIGUOUS: &str = "Ambiguous";
 const TOO_LONG: &str = "TooLong";
 const NOT_JSON: &str = "NotJson";
 const NO_TOKEN: &str = "NoToken";
+const TOO_MANY: &str = "TooManyWrongTokens";
 const FOREIGN: &str = "Foreign";

@@ -74,7 +74,10 @@ pub struct AdminState {
     pub(super) key_tables: Arc<KeyTables>,
     pub(super) rules: ArcSwap<AdminRules>,
     pub(super) sessions: Sessions,
+    /// At the form of the dashboard.
     pub(super) failed_attempts: FailedAttempts,
+    /// As bearers. They are counted apart, so that a program with an old token keeps nobody from the dashboard.
+    pub(super) failed_bearers: FailedAttempts,
     draining: AtomicBool,
 }
 
@@ -96,7 +99,6 @@ impl AdminState {
         let records = SharedRecords::of(&store, Arc::clone(&identity.id));
         let (config, last_reload) = (ArcSwap::from_pointee(config), ArcSwapOption::empty());
         let (rules, draining) = (ArcSwap::from_pointee(rules), AtomicBool::new(false));
-        let (sessions, failed_attempts) = (Sessions::default(), FailedAttempts::default());
         Arc::new(Self {
             metrics,
             gauges,
@@ -115,8 +117,9 @@ impl AdminState {
             told_stories: Mutex::default(),
             key_tables,
             rules,
-            sessions,
-            failed_attempts,
+            sessions: Sessions::default(),
+            failed_attempts: FailedAttempts::default(),
+            failed_bearers: FailedAttempts::default(),
             draining,
         })
     }

@@ -5,6 +5,7 @@ pub mod forwarded;
 pub mod identity;
 pub mod ip;
 pub mod networks;
+pub mod own_cookies;
 pub mod prefix;
 pub mod reputation;
 

@@ -68,7 +68,7 @@ fn a_session_stands_for_the_token_and_its_changes_carry_their_own() {
     assert!(set.ends_with("; Path=/; HttpOnly; SameSite=Strict"), "{set}");
     let over_tls = ask(&gateway, "POST", "/session").header("Origin", &format!("https://{}", gateway.admin()));
     let set = over_tls.json(r#"{"token": "s3cret"}"#).send().header("set-cookie").expect("a cookie").to_owned();
-    assert!(set.ends_with("; Secure"), "{set}");
+    assert!(set.starts_with("__Host-portcullis_session_") && set.ends_with("; Secure"), "{set}");
 
     let (cookie, csrf_token) = opened(&gateway);
     let with = |method: &str, path: &str| ask(&gateway, method, path).header("Cookie", &cookie);
@@ -156,4 +156,49 @@ fn an_address_may_try_few_tokens_and_none_is_repeated() {
     let bearer = ask(&gateway, "GET", "/api/v1/bans").header("Authorization", "Bearer s3cret");
     assert_eq!(bearer.status(), 200);
     assert!(!gateway.stderr().join("\n").contains("hunter2"));
+}
+
+#[test]
+fn no_application_sees_the_cookie_of_a_session_or_can_use_it() {
+    let origin = Origin::start();
+    let gateway = with_token(&origin);
+    let (cookie, _) = opened(&gateway);
+    let (_, value) = cookie.split_once('=').expect("a pair");
+    let sent = format!("a=1; {cookie}; __Host-portcullis_session={value}; PORTCULLIS_SESSION=x; b=2");
+    assert_eq!(gateway.get("/").header("Cookie", &sent).header("Cookie", &cookie).status(), 200);
+    let seen = origin.last();
+    assert_eq!(seen.header("cookie"), Some("a=1; b=2"));
+    assert!(!format!("{seen:?}").contains(value), "{seen:?}");
+
+    // Who has read it elsewhere has nothing: neither from another address nor for another host.
+    let bans = || ask(&gateway, "GET", "/api/v1/bans").header("Cookie", &cookie);
+    assert_eq!(bans().status(), 200);
+    assert_eq!(bans().from("127.0.0.9").status(), 401);
+    let elsewhere = Request::new(gateway.admin(), "GET", "/api/v1/bans").host("admin.example");
+    assert_eq!(elsewhere.header("Cookie", &cookie).status(), 401);
+    assert_eq!(
+        ask(&gateway, "GET", "/session").from("127.0.0.9").header("Cookie", &cookie).send().json()["open"],
+        false
+    );
+}
+
+#[test]
+fn a_bearer_may_be_guessed_as_rarely_as_the_form() {
+    let origin = Origin::start();
+    let gateway = with_token(&origin);
+    let bearer = |token: &str| ask(&gateway, "GET", "/api/v1/bans").header("Authorization", &format!("Bearer {token}"));
+    assert_eq!(ask(&gateway, "GET", "/api/v1/bans").header("Authorization", "Basic eDp5").status(), 401);
+    for guess in 0..5 {
+        assert_eq!(bearer(&format!("hunter{guess}")).status(), 401);
+    }
+    for token in ["hunter6", "s3cret"] {
+        let refused = bearer(token).send();
+        assert_eq!(refused.status, 429, "{token}");
+        let wait: u64 = refused.header("retry-after").expect("a wait").parse().expect("seconds");
+        assert!((1..=60).contains(&wait), "{wait}");
+    }
+    assert_eq!(bearer("s3cret").from("127.0.0.9").status(), 200);
+    // The form and the files are for everyone else.
+    assert_eq!(offer(&gateway, "s3cret").status, 201);
+    assert!(!gateway.stderr().join("\n").contains("hunter"));
 }

@@ -22,13 +22,13 @@ struct Failures {
 
 impl FailedAttempts {
     /// How long this address must wait before it may try again. `None`: it may try now.
-    pub(super) fn wait(&self, peer: IpAddr, now: Instant) -> Option<Duration> {
+    pub(in crate::admin) fn wait(&self, peer: IpAddr, now: Instant) -> Option<Duration> {
         let failures = *self.failed.lock().get(&network(peer))?;
         let age = now.duration_since(failures.first);
         (failures.count >= MAX_FAILURES).then(|| WINDOW.checked_sub(age))?.filter(|wait| !wait.is_zero())
     }
 
-    pub(super) fn add(&self, peer: IpAddr, now: Instant) {
+    pub(in crate::admin) fn add(&self, peer: IpAddr, now: Instant) {
         let mut failed = self.failed.lock();
         failed.retain(|_, failures| now.duration_since(failures.first) < WINDOW);
         if failed.len() >= MAX_ADDRESSES
@@ -41,7 +41,7 @@ impl FailedAttempts {
 }
 
 /// One client has a whole /64 of IPv6 addresses.
-fn network(peer: IpAddr) -> IpAddr {
+pub(super) fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
         address @ IpAddr::V4(_) => address,

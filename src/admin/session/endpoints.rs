@@ -1,15 +1,13 @@
 //! Opens, shows and ends the session of a browser.
 
-use std::net::IpAddr;
-use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use axum::response::Response;
-use http::HeaderMap;
 use http::HeaderValue;
 use http::Request;
 use http::StatusCode;
@@ -26,10 +24,11 @@ use utoipa_axum::routes;
 
 use super::cookie;
 use super::cookie::session_ids;
+use super::place::SessionPlace;
+use super::place::peer;
 use super::sessions::CsrfToken;
 use crate::admin::AdminState;
 use crate::admin::json_body;
-use crate::admin::origin::PeerAddress;
 use crate::admin::origin::host;
 use crate::admin::origin::is_secure;
 use crate::admin::problem::Problem;
@@ -67,9 +66,10 @@ struct SessionResponse {
     path = "/session",
     responses((status = 200, description = "Its session, or that there is none.", body = SessionResponse))
 )]
-async fn show(State(state): State<Arc<AdminState>>, headers: HeaderMap) -> Json<SessionResponse> {
+async fn show(State(state): State<Arc<AdminState>>, request: Request<Body>) -> Json<SessionResponse> {
     let needs_token = state.rules.load().token.is_some();
-    let csrf_token = state.sessions.csrf_token(&session_ids(&headers), Instant::now());
+    let csrf_token =
+        state.sessions.csrf_token(&session_ids(request.headers()), &SessionPlace::of(&request), Instant::now());
     let is_open = !needs_token || csrf_token.is_some();
     Json(SessionResponse { needs_token, open: is_open, csrf_token: csrf_token.map(CsrfToken::into_text) })
 }
@@ -77,7 +77,8 @@ async fn show(State(state): State<Arc<AdminState>>, headers: HeaderMap) -> Json<
 /// Open a session
 ///
 /// For the dashboard: it sends the token once and gets a cookie, which ends when the browser is closed, after twelve hours,
-/// after an hour without a use, and when the gateway restarts or its token changes.
+/// after an hour without a use, and when the gateway restarts or its token changes. It is worth nothing from another address, and
+/// at another host or port.
 #[utoipa::path(
     post,
     path = "/session",
@@ -94,7 +95,7 @@ async fn show(State(state): State<Arc<AdminState>>, headers: HeaderMap) -> Json<
     )
 )]
 async fn open(State(state): State<Arc<AdminState>>, request: Request<Body>) -> Result<Response, Response> {
-    let peer = request.extensions().get().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |PeerAddress(peer)| *peer);
+    let (peer, place) = (peer(&request), SessionPlace::of(&request));
     let (host, is_secure) = (host(&request).map(str::to_owned), is_secure(&request));
     let asked = json_body::read(request, "expected JSON with `token`").await;
     let SessionRequest { token: presented } = asked.map_err(IntoResponse::into_response)?;
@@ -104,16 +105,14 @@ async fn open(State(state): State<Arc<AdminState>>, request: Request<Body>) -> R
     };
     let now = Instant::now();
     if let Some(wait) = state.failed_attempts.wait(peer, now) {
-        let seconds = HeaderValue::from(whole_seconds(wait));
-        let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many wrong tokens: wait a minute");
-        return Err(([(RETRY_AFTER, seconds)], problem).into_response());
+        return Err(too_many_attempts(wait));
     }
     if !token.matches(presented.trim().as_bytes()) {
         state.failed_attempts.add(peer, now);
         warn!(%peer, "a browser sent a wrong token to the dashboard");
         return Err(Problem::new(StatusCode::UNAUTHORIZED, "the token is wrong").into_response());
     }
-    let session = state.sessions.open(now);
+    let session = state.sessions.open(place, now);
     info!(%peer, "a browser opened a session of the dashboard");
     let answer = SessionResponse { needs_token: true, open: true, csrf_token: Some(session.csrf_token.into_text()) };
     let cookie = cookie::opened(host.as_deref(), &session.id, is_secure);
@@ -126,7 +125,14 @@ async fn open(State(state): State<Arc<AdminState>>, request: Request<Body>) -> R
 #[utoipa::path(delete, path = "/session", responses((status = 204, description = "It has ended.")))]
 async fn end(State(state): State<Arc<AdminState>>, request: Request<Body>) -> Response {
     state.sessions.end(&session_ids(request.headers()));
-    (StatusCode::NO_CONTENT, [(SET_COOKIE, cookie::ended(host(&request)))]).into_response()
+    (StatusCode::NO_CONTENT, [(SET_COOKIE, cookie::ended(host(&request), is_secure(&request)))]).into_response()
+}
+
+/// The answer to an address that has sent too many wrong tokens.
+pub(in crate::admin) fn too_many_attempts(wait: Duration) -> Response {
+    let seconds = HeaderValue::from(whole_seconds(wait));
+    let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many wrong tokens: wait a minute");
+    ([(RETRY_AFTER, seconds)], problem).into_response()
 }
 
 /// Where a page sends the token of its session with each change.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use super::SessionPlace;
 use crate::admin::Token;
 
 /// Bounded in number and in time.
@@ -19,6 +20,7 @@ struct Session {
     /// A hash: what is compared takes the same time whatever a client sends.
     id: Token,
     csrf_token: CsrfToken,
+    place: SessionPlace,
     opened: Instant,
     used: Instant,
 }
@@ -36,11 +38,12 @@ pub(super) struct OpenedSession {
 
 impl Sessions {
     /// Opens a session. Where there are too many, the one that was not used for the longest time ends.
-    pub(super) fn open(&self, now: Instant) -> OpenedSession {
+    pub(super) fn open(&self, place: SessionPlace, now: Instant) -> OpenedSession {
         let (id, csrf_token) = (random_text(), CsrfToken(random_text()));
         let session = Session {
             id: Token::new(&id).expect("it is not empty"),
             csrf_token: csrf_token.clone(),
+            place,
             opened: now,
             used: now,
         };
@@ -55,11 +58,11 @@ impl Sessions {
         OpenedSession { id, csrf_token }
     }
 
-    /// The token of the session with one of these ids. `None`: none of them is open. Counts as a use.
-    pub(in crate::admin) fn csrf_token(&self, ids: &[&str], now: Instant) -> Option<CsrfToken> {
+    /// The token of the session with one of these ids. `None`: none of them is open at this place. Counts as a use.
+    pub(in crate::admin) fn csrf_token(&self, ids: &[&str], place: &SessionPlace, now: Instant) -> Option<CsrfToken> {
         let mut open = self.open.lock();
         open.retain(|session| session.is_open(now));
-        let session = open.iter_mut().find(|session| session.is_one_of(ids))?;
+        let session = open.iter_mut().find(|session| session.is_one_of(ids) && session.place == *place)?;
         session.used = now;
         Some(session.csrf_token.clone())
     }
@@ -122,13 +125,20 @@ const LONGEST: Duration = Duration::from_secs(12 * 3600);
 
 #[cfg(test)]
 mod tests {
+    use axum::body::Body;
+    use http::Request;
+
     use super::*;
+
+    fn place() -> SessionPlace {
+        SessionPlace::of(&Request::new(Body::empty()))
+    }
 
     #[test]
     fn a_session_is_found_by_its_id_until_it_ends() {
         let (sessions, now) = (Sessions::default(), Instant::now());
-        let (one, two) = (sessions.open(now), sessions.open(now));
-        let found = |id: &str| sessions.csrf_token(&["other", id], now).map(CsrfToken::into_text);
+        let (one, two) = (sessions.open(place(), now), sessions.open(place(), now));
+        let found = |id: &str| sessions.csrf_token(&["other", id], &place(), now).map(CsrfToken::into_text);
         assert_eq!(found(&one.id), Some(one.csrf_token.clone().into_text()));
         assert!(!one.csrf_token.matches(two.csrf_token.into_text().as_bytes()));
         assert_eq!(found(""), None);
@@ -142,29 +152,29 @@ mod tests {
     #[test]
     fn a_session_ends_when_it_is_unused_and_when_it_is_old() {
         let (sessions, begin) = (Sessions::default(), Instant::now());
-        let id = sessions.open(begin).id;
-        let is_open_after = |span| sessions.csrf_token(&[&id], begin + span).is_some();
+        let id = sessions.open(place(), begin).id;
+        let is_open_after = |span| sessions.csrf_token(&[&id], &place(), begin + span).is_some();
         let mut span = Duration::ZERO;
         while span + LONGEST_UNUSED / 2 < LONGEST {
             span += LONGEST_UNUSED / 2;
             assert!(is_open_after(span), "{span:?}");
         }
         assert!(!is_open_after(LONGEST));
-        let unused = sessions.open(begin).id;
-        assert!(sessions.csrf_token(&[&unused], begin + LONGEST_UNUSED).is_none());
+        let unused = sessions.open(place(), begin).id;
+        assert!(sessions.csrf_token(&[&unused], &place(), begin + LONGEST_UNUSED).is_none());
     }
 
     #[test]
     fn the_longest_unused_makes_room_for_another() {
         let (sessions, now) = (Sessions::default(), Instant::now());
         let at = |second| now + Duration::from_secs(second);
-        let (used, unused) = (sessions.open(at(0)).id, sessions.open(at(1)).id);
-        assert!(sessions.csrf_token(&[&used], at(2)).is_some());
+        let (used, unused) = (sessions.open(place(), at(0)).id, sessions.open(place(), at(1)).id);
+        assert!(sessions.csrf_token(&[&used], &place(), at(2)).is_some());
         for _ in 2..=MAX_SESSIONS {
-            sessions.open(at(3));
+            sessions.open(place(), at(3));
         }
-        assert!(sessions.csrf_token(&[&used], at(3)).is_some());
-        assert!(sessions.csrf_token(&[&unused], at(3)).is_none());
+        assert!(sessions.csrf_token(&[&used], &place(), at(3)).is_some());
+        assert!(sessions.csrf_token(&[&unused], &place(), at(3)).is_none());
         assert_eq!(sessions.open.lock().len(), MAX_SESSIONS);
     }
 }

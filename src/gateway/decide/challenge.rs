@@ -9,6 +9,7 @@ use smallvec::smallvec;
 
 use crate::challenge;
 use crate::challenge::token::NONCE;
+use crate::client::own_cookies::PROOF_COOKIE;
 use crate::decision::Batch;
 use crate::decision::Charge;
 use crate::decision::Denial;
@@ -33,9 +34,6 @@ use crate::limit::Rates;
 use crate::limit::Rule;
 use crate::store::Store;
 
-/// The cookie in which a browser sends its proof.
-const COOKIE: &str = "portcullis_pow";
-
 /// The proofs of work that a request brings.
 #[derive(Debug, Default)]
 pub struct Proofs(SmallVec<[Box<str>; 1]>);
@@ -47,7 +45,7 @@ impl Proofs {
 
     /// Takes the proofs out of the request: the application does not get them.
     pub fn take(fields: &mut Fields) -> Self {
-        Self(cookies::take(fields, COOKIE))
+        Self(cookies::take(fields, PROOF_COOKIE))
     }
 }
 

@@ -1,11 +1,10 @@
-//! Device cookies: hidden from the application, and set on the answer that makes a client known.
-
-use memchr::memchr2_iter;
+//! The gateway's own cookies, hidden from the application; and the device cookie on the answer that makes a client known.
 
 use crate::client::DeviceId;
 use crate::client::device;
-use crate::client::device::COOKIE_PREFIX;
 use crate::client::device::DeviceOwner;
+use crate::client::own_cookies::has_own;
+use crate::client::own_cookies::is_own;
 use crate::clock::Timestamp;
 use crate::decision::Policy;
 use crate::decision::device::DeviceEnrollment;
@@ -13,10 +12,10 @@ use crate::head::Fields;
 use crate::head::KnownName;
 use crate::signing::KeyRing;
 
-/// Removes device cookies from a request: the application must not see them. Lines without a device cookie stay as they
-/// came, and a line with nothing else is removed.
+/// Removes the gateway's own cookies from a request: the application must not see them. Lines without one stay as they came,
+/// and a line with nothing else is removed.
 pub fn strip_request_cookies(fields: &mut Fields) {
-    if !fields.get_all(KnownName::COOKIE).any(has_device) {
+    if !fields.get_all(KnownName::COOKIE).any(has_own) {
         return;
     }
     let lines: Vec<Vec<u8>> = fields.get_all(KnownName::COOKIE).filter_map(stripped).collect();
@@ -26,10 +25,10 @@ pub fn strip_request_cookies(fields: &mut Fields) {
     }
 }
 
-/// Removes device cookies from an application's answer: only the gateway may set them.
+/// Removes cookies of the gateway's names from an application's answer: only the gateway may set them.
 pub fn strip_response_cookies(fields: &mut Fields) {
-    if fields.get_all(KnownName::SET_COOKIE).any(is_device) {
-        fields.retain(|field| field.name != KnownName::SET_COOKIE.into() || !is_device(field.value));
+    if fields.get_all(KnownName::SET_COOKIE).any(is_own) {
+        fields.retain(|field| field.name != KnownName::SET_COOKIE.into() || !is_own(field.value));
     }
 }
 
@@ -56,29 +55,14 @@ fn random_device() -> DeviceId {
     DeviceId::new(bytes)
 }
 
-/// The line without device cookies; `None` when nothing is left.
+/// The line without our cookies; `None` when nothing is left.
 fn stripped(line: &[u8]) -> Option<Vec<u8>> {
-    if !has_device(line) {
+    if !has_own(line) {
         return Some(line.to_vec());
     }
-    let kept = line.split(|byte| *byte == b';').filter(|pair| !is_device(pair));
+    let kept = line.split(|byte| *byte == b';').filter(|pair| !is_own(pair));
     let kept: Vec<&[u8]> = kept.map(<[u8]>::trim_ascii).filter(|pair| !pair.is_empty()).collect();
     if kept.is_empty() { None } else { Some(kept.join(&b"; "[..])) }
-}
-
-/// Whether a line has a device cookie. Most lines do not even have its name anywhere.
-fn has_device(line: &[u8]) -> bool {
-    let prefix = COOKIE_PREFIX.as_bytes();
-    let begins = |at: usize| line[at..].get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
-    memchr2_iter(b'p', b'P', line).any(begins) && line.split(|byte| *byte == b';').any(is_device)
-}
-
-/// Whether some application may read this as a device cookie: without case, or without quotes and other characters
-/// around the name.
-fn is_device(pair: &[u8]) -> bool {
-    let start = pair.iter().position(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').unwrap_or(pair.len());
-    let name = &pair[start..];
-    name.get(..COOKIE_PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(COOKIE_PREFIX.as_bytes()))
 }
 
 #[cfg(test)]
@@ -101,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn device_cookies_are_taken_out_of_every_line() {
+    fn our_cookies_are_taken_out_of_every_line() {
         check(&[], &[]);
         check(&["a=1;b=2", "c=3"], &["a=1;b=2", "c=3"]);
         check(&["portcullis_device_1=x"], &[]);
@@ -110,11 +94,15 @@ mod tests {
         check(&["Portcullis_Device_1=x;  PORTCULLIS_DEVICE_2 = y; ;"], &[]);
         check(&["\"portcullis_device_1\"=x; a=portcullis_device_1"], &["a=portcullis_device_1"]);
         check(&["my_portcullis_device_1=x"], &["my_portcullis_device_1=x"]);
+        check(&["a=1; portcullis_session_9090=x", "__Host-portcullis_session=y"], &["a=1"]);
     }
 
     #[test]
     fn an_application_sets_none() {
-        let mut fields = fields(KnownName::SET_COOKIE, &["a=1; Path=/", " Portcullis_device_1=x; Path=/", "b=2"]);
+        let mut fields = fields(
+            KnownName::SET_COOKIE,
+            &["a=1; Path=/", " Portcullis_device_1=x; Path=/", "portcullis_session=x", "b=2"],
+        );
         strip_response_cookies(&mut fields);
         assert_eq!(lines(KnownName::SET_COOKIE, &fields), ["a=1; Path=/", "b=2"]);
     }
