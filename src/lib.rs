@@ -49,7 +49,7 @@
 //!
 //! | layer | modules | what they know |
 //! | --- | --- | --- |
-//! | words | [`units`] [`spelling`] [`glob`] [`regular_expression`] [`clock`] [`pending_reservations`] [`timer`] [`base64`] [`byte_count`] [`digits`] [`files`] [`coalesce`] [`pool`] [`secret`] [`head`] [`http1`] [`http2`] [`http_client`] [`tls`] [`crowdsec`] | nothing of the crate but each other |
+//! | words | [`units`] [`spelling`] [`glob`] [`regular_expression`] [`clock`] [`pending_reservations`] [`timer`] [`base64`] [`byte_count`] [`digits`] [`network_width`] [`files`] [`coalesce`] [`pool`] [`secret`] [`head`] [`http1`] [`http2`] [`http_client`] [`tls`] [`crowdsec`] | nothing of the crate but each other |
 //! | facts | [`signing`] [`client`] [`request`] [`jwt`] | who asks, and what for |
 //! | rules | [`list`] [`key`] [`challenge`] [`outcome`] [`limit`] [`route`] | one kind of rule each |
 //! | decision | [`decision`] | the rules together |
@@ -159,6 +159,7 @@ pub mod head;
 pub mod http1;
 pub mod http2;
 pub mod http_client;
+pub mod network_width;
 pub mod pending_reservations;
 pub mod pool;
 pub mod regular_expression;

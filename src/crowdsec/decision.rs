@@ -7,6 +7,7 @@ use ipnet::IpNet;
 use serde::Deserialize;
 
 use super::duration;
+use crate::network_width::shortest_prefix;
 
 /// The origin of decisions that gateways report. They are not followed: the gateways know these bans already.
 pub const ORIGIN: &str = "portcullis";
@@ -63,6 +64,8 @@ pub enum Unfollowed {
     Type(String),
     #[error("about no address, such as {0}")]
     Value(String),
+    #[error("about a network larger than a /{1}, such as {0}")]
+    Width(String, u8),
     #[error("that last no duration, such as {0}")]
     Duration(String),
 }
@@ -86,6 +89,10 @@ impl SentDecision {
             _ => return Err(Unfollowed::Type(quoted(&self.decision_type))),
         };
         let network = network(&self.value).ok_or_else(|| Unfollowed::Value(quoted(&self.value)))?;
+        // One mistake of an engine would lock everyone out.
+        if let Some(shortest) = shortest_prefix(network) {
+            return Err(Unfollowed::Width(quoted(&self.value), shortest));
+        }
         let left = duration::parse(&self.duration).ok_or_else(|| Unfollowed::Duration(quoted(&self.duration)))?;
         Ok(Decision { subject: Subject { scope, decision_type, network }, left })
     }
@@ -143,6 +150,8 @@ mod tests {
             (sent("", "throttle", "Ip", "198.51.100.7"), "of type \"throttle\""),
             (sent("", "ban", "Country", "FR"), "of scope \"Country\""),
             (sent("", "ban", "Ip", "here\n"), "about no address, such as \"here\\n\""),
+            (sent("", "ban", "Range", "0.0.0.0/0"), "about a network larger than a /8, such as \"0.0.0.0/0\""),
+            (sent("", "captcha", "Range", "2000::/3"), "about a network larger than a /16, such as \"2000::/3\""),
         ] {
             assert_eq!(decision.read().unwrap_err().to_string(), words);
         }

@@ -222,3 +222,14 @@ fn types_that_mean_nothing_here_are_said_once() {
     assert_eq!((site.from("127.0.0.7").status(), site.from("127.0.0.8").status()), (200, 200));
     assert_eq!(site.said("the list `community` does not follow decisions of type \"throttle\""), 1);
 }
+
+#[test]
+fn a_network_of_most_visitors_is_not_banned_by_a_mistake_of_the_engine() {
+    let engine = Engine::start();
+    engine.decide("ban", "127.0.0.0/7");
+    let site = Site::following(&engine);
+    engine.decide("ban", "127.0.0.9");
+    site.gets("127.0.0.9", 403);
+    assert_eq!(site.from("127.0.0.7").status(), 200);
+    assert_eq!(site.said("the list `community` does not follow decisions about a network larger than a /8"), 1);
+}

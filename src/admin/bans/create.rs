@@ -26,6 +26,7 @@ use crate::admin::AdminState;
 use crate::admin::json_body;
 use crate::admin::problem::Problem;
 use crate::decision::operator::QueriedKey;
+use crate::network_width::shortest_prefix;
 use crate::store::bans::BanSubject;
 use crate::units::Span;
 
@@ -114,10 +115,9 @@ impl BanRequest {
     /// A very large network needs `force`, because it is probably a mistake. Everyone cannot be banned at all.
     fn network(&self, text: &str) -> Result<IpNet, Problem> {
         let network = network_of(text)?;
-        let shortest = if network.addr().is_ipv4() { SHORTEST_V4 } else { SHORTEST_V6 };
-        match network.prefix_len() {
-            0 => Err(Problem::bad_request("`address`: that is everyone")),
-            length if length < shortest && !self.force => Err(Problem::bad_request(format!(
+        match shortest_prefix(network) {
+            _ if network.prefix_len() == 0 => Err(Problem::bad_request("`address`: that is everyone")),
+            Some(shortest) if !self.force => Err(Problem::bad_request(format!(
                 "`address`: {network} is larger than a /{shortest}, which may be most of your visitors; if you mean \
                  it, add `\"force\": true` (`--force` on the command line)"
             ))),
@@ -138,10 +138,6 @@ impl BanRequest {
 
 /// In characters.
 const MAX_REASON: usize = 200;
-
-/// The shortest prefixes that are banned without `force`.
-const SHORTEST_V4: u8 = 8;
-const SHORTEST_V6: u8 = 16;
 
 const EXPECTED: &str =
     "expected JSON with `address`, or with `limit` and `key`, and with `for`; `reason` and `force` are optional";
