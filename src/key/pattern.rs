@@ -10,6 +10,7 @@ use regex_syntax::hir::Hir;
 use regex_syntax::hir::HirKind;
 use regex_syntax::hir::Look;
 
+use crate::regular_expression::compile_within;
 use crate::regular_expression::syntax_mistake;
 
 /// A regular expression that must match a whole value.
@@ -17,18 +18,25 @@ use crate::regular_expression::syntax_mistake;
 pub struct NamePattern {
     text: Box<str>,
     regex: Regex,
+    compiled_bytes: usize,
 }
 
 impl NamePattern {
     pub fn new(text: &str) -> Result<Self, InvalidNamePattern> {
-        let compile = |text: &str| RegexBuilder::new(text).size_limit(MAX_COMPILED_BYTES).build();
+        let compile =
+            |text: &str| compile_within(MAX_COMPILED_BYTES, |bound| RegexBuilder::new(text).size_limit(bound).build());
         // What is wrong is told of the text as it was written.
         compile(text).map_err(|error| InvalidNamePattern::from(&error))?;
         // A comment at the end of the expression ends with its line.
-        let regex = compile(&format!("\\A(?:{text})\\z"))
+        let (regex, compiled_bytes) = compile(&format!("\\A(?:{text})\\z"))
             .or_else(|_| compile(&format!("\\A(?:{text}\n)\\z")))
             .map_err(|error| InvalidNamePattern::from(&error))?;
-        Ok(Self { text: text.into(), regex })
+        Ok(Self { text: text.into(), regex, compiled_bytes })
+    }
+
+    /// So much memory it takes at most.
+    pub fn compiled_bytes(&self) -> usize {
+        self.compiled_bytes
     }
 
     pub fn matches(&self, value: &str) -> bool {

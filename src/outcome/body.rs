@@ -6,6 +6,7 @@ use memchr::memmem;
 use regex::bytes::Regex;
 use regex::bytes::RegexBuilder;
 
+use crate::regular_expression::compile_within;
 use crate::regular_expression::syntax_mistake;
 
 /// A text that a body contains, letter for letter, or a `/regular expression/` that matches in it.
@@ -18,7 +19,7 @@ pub struct BodyPattern {
 #[derive(Clone, Debug)]
 enum BodyMatcher {
     Text(Box<memmem::Finder<'static>>),
-    Regex(Regex),
+    Regex { regex: Regex, compiled_bytes: usize },
 }
 
 /// An expression that compiles to more than this is a mistake.
@@ -32,18 +33,28 @@ impl BodyPattern {
             _ if text.is_empty() => return Err(InvalidBodyPattern::Empty),
             Some("") => return Err(InvalidBodyPattern::Empty),
             Some(regex) => {
-                let built = RegexBuilder::new(regex).size_limit(MAX_COMPILED_BYTES).build();
-                BodyMatcher::Regex(built.map_err(|error| InvalidBodyPattern::from(&error))?)
+                let compile = |bound| RegexBuilder::new(regex).size_limit(bound).build();
+                let built = compile_within(MAX_COMPILED_BYTES, compile);
+                let (regex, compiled_bytes) = built.map_err(|error| InvalidBodyPattern::from(&error))?;
+                BodyMatcher::Regex { regex, compiled_bytes }
             }
             None => BodyMatcher::Text(Box::new(memmem::Finder::new(text).into_owned())),
         };
         Ok(Self { text: text.into(), matcher })
     }
 
+    /// So much memory its regular expression takes at most.
+    pub fn compiled_bytes(&self) -> usize {
+        match self.matcher {
+            BodyMatcher::Text(_) => 0,
+            BodyMatcher::Regex { compiled_bytes, .. } => compiled_bytes,
+        }
+    }
+
     pub fn is_in(&self, body: &[u8]) -> bool {
         match &self.matcher {
             BodyMatcher::Text(finder) => finder.find(body).is_some(),
-            BodyMatcher::Regex(regex) => regex.is_match(body),
+            BodyMatcher::Regex { regex, .. } => regex.is_match(body),
         }
     }
 }

@@ -9,6 +9,7 @@ use regex::RegexBuilder;
 
 use super::pattern::Case;
 use crate::key::Captures;
+use crate::regular_expression::compile_within;
 use crate::regular_expression::syntax_mistake;
 use crate::request::CanonicalPath;
 
@@ -17,6 +18,7 @@ use crate::request::CanonicalPath;
 pub struct PathRegex {
     regex: Regex,
     case: Case,
+    compiled_bytes: usize,
 }
 
 /// A compiled expression larger than this is a mistake.
@@ -24,12 +26,15 @@ const MAX_COMPILED_BYTES: usize = 4 << 20;
 
 impl PathRegex {
     pub fn new(text: &str, case: Case) -> Result<Self, InvalidPathRegex> {
-        let regex = RegexBuilder::new(text)
-            .case_insensitive(case == Case::Ignored)
-            .size_limit(MAX_COMPILED_BYTES)
-            .build()
-            .map_err(|error| InvalidPathRegex::from(&error))?;
-        Ok(Self { regex, case })
+        let compile = |bound| RegexBuilder::new(text).case_insensitive(case == Case::Ignored).size_limit(bound).build();
+        let (regex, compiled_bytes) =
+            compile_within(MAX_COMPILED_BYTES, compile).map_err(|error| InvalidPathRegex::from(&error))?;
+        Ok(Self { regex, case, compiled_bytes })
+    }
+
+    /// So much memory it takes at most.
+    pub fn compiled_bytes(&self) -> usize {
+        self.compiled_bytes
     }
 
     pub fn matches(&self, path: &CanonicalPath<'_>) -> bool {

@@ -15,6 +15,7 @@ use crate::config::settings::OutputFile;
 use crate::config::source::SourceRange;
 use crate::files::WatchedFile;
 use crate::limit::OnFailure;
+use crate::units::Size;
 use crate::units::Span;
 
 /// The state that all sections share while they are compiled.
@@ -34,6 +35,15 @@ pub(super) struct Compiler {
     pub(super) leases: bool,
     pub(super) has_redis: bool,
     pub(super) proofs: Proofs,
+    /// What all regular expressions and all ladders of bans take together.
+    pub(super) totals: Totals,
+}
+
+/// What a configuration takes that is written in few words and large in memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Totals {
+    regex_bytes: usize,
+    ban_steps: usize,
 }
 
 /// What a configuration may learn of who asks. An invalid setting counts as available, so that it is reported only once.
@@ -84,6 +94,51 @@ impl Compiler {
         *span
     }
 
+    /// A regular expression, with the bytes that it takes. Once all of them take too much, none is compiled any more.
+    pub(super) fn regex<T, E: Into<InvalidValue>>(
+        &mut self,
+        text: &Text,
+        compile: impl FnOnce(&str) -> Result<T, E>,
+        bytes: impl FnOnce(&T) -> usize,
+    ) -> Option<T> {
+        if self.totals.regex_bytes > MAX_REGEX_BYTES {
+            return None;
+        }
+        let compiled = self.parsed(text, compile(&text.value))?;
+        self.totals.regex_bytes += bytes(&compiled);
+        if self.totals.regex_bytes > MAX_REGEX_BYTES {
+            let message = format!(
+                "with this one, all regular expressions take more than {} when they are compiled",
+                Size(MAX_REGEX_BYTES as u64)
+            );
+            let help =
+                "repeat less: `(\\w+){1,50}` is fifty copies of all letters of the world, and `[a-z0-9_]+` is small";
+            self.mistakes.report(text.at, message, help);
+            return None;
+        }
+        Some(compiled)
+    }
+
+    /// Whether a ladder of bans with so many steps may be added.
+    pub(super) fn takes_ban_steps(&mut self, steps: usize, at: SourceRange) -> bool {
+        if steps > MAX_BAN_STEPS {
+            let message = format!("a `ban` with {steps} lengths is too long");
+            let help = format!(
+                "write at most {MAX_BAN_STEPS} lengths, such as `[15m, 1h, 24h]`: further bans have the last one"
+            );
+            self.mistakes.report(at, message, help);
+            return false;
+        }
+        let before = self.totals.ban_steps;
+        self.totals.ban_steps += steps;
+        if before <= MAX_ALL_BAN_STEPS && self.totals.ban_steps > MAX_ALL_BAN_STEPS {
+            let message =
+                format!("with this one, all `ban` of the configuration have more than {MAX_ALL_BAN_STEPS} lengths");
+            self.mistakes.report(at, message, "write fewer lengths, such as `[15m, 1h, 24h]`");
+        }
+        self.totals.ban_steps <= MAX_ALL_BAN_STEPS
+    }
+
     /// Parses a text.
     pub(super) fn parse<T: FromStr<Err: Into<InvalidValue>>>(&mut self, text: &Text) -> Option<T> {
         self.parsed(text, text.value.parse())
@@ -94,3 +149,12 @@ impl Compiler {
         parsed.map_err(|error| error.into().report(text.at, &mut self.mistakes)).ok()
     }
 }
+
+/// All regular expressions of a configuration together. A usual one takes some kilobytes.
+const MAX_REGEX_BYTES: usize = 64 << 20;
+
+/// A ban that is ten times as long each time is the longest one after six.
+const MAX_BAN_STEPS: usize = 100;
+
+/// All ladders of a configuration together: 1.6 MB.
+const MAX_ALL_BAN_STEPS: usize = 100_000;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::compiler::Compiler;
 use super::compiler::Proofs;
+use super::compiler::Totals;
 use super::limits::Limits;
 use super::routes::RouteContext;
 use super::sessions;
@@ -41,6 +42,7 @@ pub fn compile(
         leases: store::default_leases(document),
         has_redis: store::has_redis(document),
         proofs: Proofs { sessions: sessions::are_learned(document), jwt: !document.jwt.is_absent() },
+        totals: Totals::default(),
     };
     let settings = compiler.settings(document, root);
     if compiler.mistakes.is_empty() { Ok(settings) } else { Err(compiler.mistakes.into_sorted()) }

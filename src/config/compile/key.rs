@@ -134,7 +134,7 @@ impl Compiler {
 
     /// A pattern that names must match.
     fn pattern(&mut self, text: &Text) -> Option<NamePattern> {
-        let pattern = self.parsed(text, NamePattern::new(&text.value))?;
+        let pattern = self.regex(text, NamePattern::new, NamePattern::compiled_bytes)?;
         if !pattern.can_match() {
             let message = format!("no name matches the pattern `{}`, so all of them share one key", text.value);
             self.mistakes.warn(text.at, message, "a pattern is for the whole name: `^` and `$` are not needed");

@@ -53,7 +53,7 @@ impl Compiler {
             status: raw.status.get().and_then(|status| self.status(status)),
             headers: self.header_globs(&raw.header),
             cookies: self.cookies(&raw.cookie),
-            body: raw.body.get().and_then(|text| self.parsed(text, BodyPattern::parse(&text.value))),
+            body: raw.body.get().and_then(|text| self.regex(text, BodyPattern::parse, BodyPattern::compiled_bytes)),
             json: self.json_values(raw),
         }
     }

@@ -36,7 +36,10 @@ impl Compiler {
             self.mistakes.report(empty.at, "an empty `client` matches no client", help);
         }
         let path = raw.path.get().and_then(|text| self.parsed(text, PathPattern::new(&text.value, case)));
-        let path_regex = raw.path_regex.get().and_then(|text| self.parsed(text, PathRegex::new(&text.value, case)));
+        let path_regex = raw
+            .path_regex
+            .get()
+            .and_then(|text| self.regex(text, |text| PathRegex::new(text, case), PathRegex::compiled_bytes));
         Condition {
             methods: raw.methods.get().and_then(|methods| self.methods(methods)),
             host: raw.host.get().and_then(|text| self.parse(text)),

@@ -117,6 +117,9 @@ impl Compiler {
         if raw.items.is_empty() && self.mistakes.is_empty() {
             self.mistakes.report(raw.at, "an empty `ban` has no length", "write a length: `ban: 15m`");
         }
+        if !self.takes_ban_steps(raw.items.len(), raw.at) {
+            return None;
+        }
         Ladder::new(raw.items.iter().map(|length| length.value.0).collect())
     }
 }
