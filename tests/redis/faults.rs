@@ -56,6 +56,19 @@ async fn no_permission_any_more() {
     let server = RedisServer::start();
     let (out, back) = (["ACL", "SETUSER", "default", "-evalsha"], ["ACL", "SETUSER", "default", "+evalsha"]);
     goes_and_comes(&server, "noperm", &out, &back).await;
+    let address = server.address().to_string();
+    assert_eq!(logged(&[&address, "is down", "add `+evalsha` to its rules"]).len(), 1, "{:?}", logged(&[&address]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_that_is_renamed_is_named() {
+    let server = RedisServer::with_options(&["--rename-command", "EVALSHA", "hidden"]);
+    let reach = Reach::single(server.url()).await;
+    reach.is_away_at_once("a").await;
+    let address = server.address().to_string();
+    let told = || logged(&[&address, "is down", "it does not know", "`rename-command`"]);
+    eventually("the command is named", || told().len() == 1);
+    assert!(told()[0].to_ascii_lowercase().contains("evalsha"), "{:?}", told());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,7 +1,15 @@
 //! Outages: callers wait once, then fail at once, and succeed again within a second of its return.
 
+use std::io;
+use std::io::BufRead;
+use std::io::BufReader;
+use std::io::Write;
+use std::net::SocketAddr;
 use std::net::TcpListener;
 use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::thread;
 use std::time::Duration;
 
 use portcullis::store::redis::Failure;
@@ -124,7 +132,7 @@ async fn connections_that_a_server_closes_while_nobody_asks_are_no_failure() {
 async fn a_server_that_accepts_nothing_is_given_up_in_time() {
     // A listener with a full queue drops new connections, as a network would.
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
-    socket.bind(&std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a free port");
+    socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a free port");
     socket.listen(0).expect("it listens");
     let listener = TcpListener::from(socket);
     let address = listener.local_addr().expect("an address");
@@ -144,4 +152,84 @@ fn connections(server: &RedisServer) -> u64 {
     let stats = server.cli(&["INFO", "stats"]);
     let line = stats.lines().find_map(|line| line.trim().strip_prefix("total_connections_received:"));
     line.expect("a count").parse::<u64>().expect("a number") - 1
+}
+
+/// A balancer in front of Redis: a connection stays with the server that it began with.
+struct Balancer {
+    address: SocketAddr,
+    target: Arc<Mutex<SocketAddr>>,
+}
+
+impl Balancer {
+    fn to(target: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let target = Arc::new(Mutex::new(target));
+        let chosen = Arc::clone(&target);
+        thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                let target = *chosen.lock().expect("no panic here");
+                let Ok(server) = TcpStream::connect(target) else { continue };
+                let (Ok(to_client), Ok(to_server)) = (client.try_clone(), server.try_clone()) else { continue };
+                for (mut from, mut to) in [(client, to_server), (server, to_client)] {
+                    thread::spawn(move || {
+                        let _ = io::copy(&mut from, &mut to);
+                        let _ = to.shutdown(std::net::Shutdown::Both);
+                    });
+                }
+            }
+        });
+        Self { address, target }
+    }
+
+    fn lead_to(&self, target: SocketAddr) {
+        *self.target.lock().expect("no panic here") = target;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_demoted_master_whose_connections_stay_open_is_left() {
+    // As a replica that answers reads, and as one that answers nothing while it has no master.
+    for serves_stale_data in ["yes", "no"] {
+        let (old, new) = (RedisServer::start(), RedisServer::start());
+        let balancer = Balancer::to(old.address());
+        let reach = Reach::single(format!("redis://{}/0", balancer.address)).await;
+        assert_eq!(reach.call("a").await.0, Ok(1));
+        old.cli(&["CONFIG", "SET", "replica-serve-stale-data", serves_stale_data]);
+        balancer.lead_to(new.address());
+        // Nobody listens at that port: it has no master for now.
+        old.cli(&["REPLICAOF", "127.0.0.1", "1"]);
+        assert!(reach.call("a").await.0.is_err());
+        let waited = reach.until_well("a").await;
+        assert!(waited < SOON, "back after {waited:?}");
+        assert_eq!(new.cli(&["GET", "gate:a"]), "1");
+        let address = balancer.address.to_string();
+        assert_eq!(logged(&[&address, "is down"]).len(), 1);
+        eventually("it is said to be back", || logged(&[&address, "is back, "]).len() == 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_takes_no_more_clients_is_down_for_that_and_said_to_be_back() {
+    let server = RedisServer::start();
+    let reach = Reach::single(server.url()).await;
+    assert_eq!(reach.call("a").await.0, Ok(1));
+    let mut operator = BufReader::new(TcpStream::connect(server.address()).expect("a connection"));
+    let mut ask = |command: &str| {
+        operator.get_mut().write_all(format!("{command}\r\n").as_bytes()).expect("it is sent");
+        let mut answer = String::new();
+        operator.read_line(&mut answer).expect("an answer");
+        assert!(!answer.starts_with('-'), "{command}: {answer}");
+    };
+    ask("CONFIG SET maxclients 1");
+    ask("CLIENT KILL TYPE normal SKIPME yes");
+    ask("CLIENT KILL TYPE pubsub");
+    reach.until_away("a").await;
+    let address = server.address().to_string();
+    eventually("the reason is said", || !logged(&[&address, "maxclients"]).is_empty());
+    ask("CONFIG SET maxclients 1000");
+    let waited = reach.until_well("a").await;
+    assert!(waited < SOON, "back after {waited:?}");
+    eventually("it is said to be back", || logged(&[&address, "is back, "]).len() == 1);
+    assert_eq!(logged(&[&address, "is down"]).len(), 1, "{:?}", logged(&[&address]));
 }

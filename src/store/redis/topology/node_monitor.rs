@@ -53,10 +53,14 @@ pub(in crate::store::redis) async fn monitor(shared: Arc<SharedRedis>, node: Arc
         let begun = Instant::now();
         let state = node.state();
         if let Some(cause) = state.cause {
-            if report.went_down(cause, None) {
+            // What the server has answered is answered to the probe too, which knows the words of it.
+            if !cause.is_answered() && report.went_down(cause, None) {
                 shared.topology.refresh.notify_one();
             }
             shared.notify();
+            if cause.is_of_connecting() {
+                connection = None;
+            }
         }
         let bound = if state.cause.is_some() { DOWN_TIMEOUT } else { UP_TIMEOUT };
         let probe = probe(&shared, &node, &resets, &mut connection, &mut warnings);
@@ -64,6 +68,11 @@ pub(in crate::store::redis) async fn monitor(shared: Arc<SharedRedis>, node: Arc
             peer_timeout(bound, pin!(probe)).await.unwrap_or_else(|PeerTimedOut| Err(ServerFault::timeout()));
         match answered {
             Ok(()) => {
+                if let Some(cause) = state.cause
+                    && report.went_down(cause, None)
+                {
+                    shared.topology.refresh.notify_one();
+                }
                 if !node.is_up() {
                     shared.rotate_holder();
                 }
@@ -80,8 +89,7 @@ pub(in crate::store::redis) async fn monitor(shared: Arc<SharedRedis>, node: Arc
                     shared.topology.refresh.notify_one();
                 }
                 note_probe(&shared, &node);
-                // The login belongs to the connection.
-                if matches!(fault.cause, DownCause::Timeout | DownCause::Connection | DownCause::NoAuth) {
+                if fault.cause.needs_new_connection() {
                     connection = None;
                 }
                 time::sleep_until(begun + PACE).await;
@@ -214,23 +222,34 @@ pub(in crate::store::redis) struct OutageReport {
     since: Option<Instant>,
     /// When the server came back, if that is not logged yet.
     returned: Option<Instant>,
+    /// The causes of this outage that are logged.
+    causes: Vec<DownCause>,
 }
 
 impl OutageReport {
     pub(in crate::store::redis) fn new(server: String) -> Self {
-        Self { server, since: None, returned: None }
+        Self { server, since: None, returned: None, causes: Vec::new() }
     }
 
     /// The server is down; `true`: it was up before.
     pub(in crate::store::redis) fn went_down(&mut self, cause: DownCause, fault: Option<&ServerFault>) -> bool {
         let is_news = self.since.is_none() || self.returned.take().is_some();
+        let is_told = self.causes.contains(&cause);
+        if !is_told {
+            self.causes.push(cause);
+        }
+        let server = &self.server;
+        let detail = fault.map_or_else(String::new, |fault| format!(", {fault}"));
         if self.since.is_some() {
+            // A server that starts refuses, then loads, then is a replica: each is a hint, and is said once in an outage.
+            if !is_told && cause.is_answered() {
+                let cause = cause.word();
+                warn!(%server, cause, "redis {server} is not back yet: now it answers otherwise ({cause}{detail})");
+            }
             return is_news;
         }
         self.since = Some(Instant::now());
-        let server = &self.server;
         let cause = cause.word();
-        let detail = fault.map_or_else(String::new, |fault| format!(", {fault}"));
         warn!(
             %server, cause,
             "redis {server} is down ({cause}{detail}): each limit follows its `on_failure` until it is back"
@@ -241,6 +260,7 @@ impl OutageReport {
     /// The server is retired; `true`: it was down.
     fn retired(&mut self) -> bool {
         let Some(since) = self.since.take() else { return false };
+        self.causes.clear();
         let (server, outage_ms) = (&self.server, millis(since.elapsed()));
         info!(%server, outage_ms, "redis {server} was down for {outage_ms} ms, and other servers have its keys now");
         true
@@ -255,6 +275,7 @@ impl OutageReport {
     /// The server has been up for a while.
     pub(in crate::store::redis) fn stayed_up(&mut self) {
         if let (Some(returned), Some(since)) = (self.returned.take(), self.since.take()) {
+            self.causes.clear();
             let server = &self.server;
             let outage_ms = millis(returned - since);
             info!(%server, outage_ms, "redis {server} is back, it was down for {outage_ms} ms");

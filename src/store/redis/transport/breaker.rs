@@ -35,6 +35,7 @@ pub(in crate::store::redis) enum DownCause {
     Busy,
     NoReplicas,
     Moved,
+    MaxClients,
     Other,
 }
 
@@ -66,7 +67,7 @@ impl Breaker {
 }
 
 impl DownCause {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
         Self::Timeout,
         Self::Connection,
         Self::Loading,
@@ -80,6 +81,7 @@ impl DownCause {
         Self::Busy,
         Self::NoReplicas,
         Self::Moved,
+        Self::MaxClients,
         Self::Other,
     ];
 
@@ -99,13 +101,49 @@ impl DownCause {
             Self::Busy => "busy",
             Self::NoReplicas => "noreplicas",
             Self::Moved => "moved",
+            Self::MaxClients => "maxclients",
             Self::Other => "other",
         }
+    }
+
+    /// Whether another connection may find another state: the name may lead to another server by now, which decides, and a
+    /// login belongs to its connection.
+    pub(in crate::store::redis) fn needs_new_connection(self) -> bool {
+        match self {
+            Self::Timeout
+            | Self::Connection
+            | Self::MaxClients
+            | Self::NoAuth
+            | Self::Loading
+            | Self::ReadOnly
+            | Self::MasterDown
+            | Self::NoReplicas => true,
+            Self::OutOfMemory
+            | Self::NoPermission
+            | Self::Misconfigured
+            | Self::ClusterDown
+            | Self::Busy
+            | Self::Moved
+            | Self::Other => false,
+        }
+    }
+
+    /// Whether the server lets nobody in, or has cut somebody off. That one old connection still works says nothing then.
+    pub(in crate::store::redis) fn is_of_connecting(self) -> bool {
+        matches!(self, Self::Connection | Self::MaxClients)
+    }
+
+    /// Whether the server says so itself.
+    pub(in crate::store::redis) fn is_answered(self) -> bool {
+        !matches!(self, Self::Timeout | Self::Connection)
     }
 
     /// The cause that an error answer means.
     pub(in crate::store::redis) fn of_answer(error: &redis::ServerError) -> Self {
         match Self::of_code(error.code()) {
+            Self::Other if error.details().is_some_and(|details| details.starts_with(TOO_MANY_CLIENTS)) => {
+                Self::MaxClients
+            }
             // Before Redis 7 the error of a script hides the code of the failed command in its details.
             Self::Other => error
                 .details()
@@ -145,6 +183,9 @@ impl DownCause {
         }
     }
 }
+
+/// What follows `ERR` in the answer to a connection that is one too many.
+const TOO_MANY_CLIENTS: &str = "max number of clients reached";
 
 #[cfg(test)]
 mod tests {

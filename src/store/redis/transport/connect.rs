@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use redis::Value;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::AsyncRead;
@@ -186,9 +187,15 @@ where
         Use::Decisions(timeout) => RedisConnection::of_pipeline(stream, login, database, Some(timeout)).await?,
         Use::Commands => RedisConnection::of_pipeline(stream, login, database, None).await?,
     };
-    // The answer is not checked: the connection works also without a name.
     let mut name = redis::cmd("CLIENT");
     name.arg("SETNAME").arg("portcullis");
-    connection.send(&name).await?;
-    Ok(connection)
+    match connection.send(&name).await {
+        // The connection works also without a name.
+        Ok(Value::ServerError(error)) if DownCause::of_answer(&error) == DownCause::MaxClients => {
+            Err(ServerFault::of_answer(&error))
+        }
+        Ok(_) => Ok(connection),
+        Err(error) if error.cause() == DownCause::Connection => Err(ServerFault::closed_at_once()),
+        Err(error) => Err(error.into()),
+    }
 }

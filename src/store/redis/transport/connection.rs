@@ -108,11 +108,17 @@ impl RedisConnection {
         if let Some(password) = &login.password {
             let mut auth = redis::cmd("AUTH");
             auth.arg(login.user.as_slice()).arg(password);
-            if let Value::ServerError(_) = self.send(&auth).await? {
-                return Err(ServerFault {
-                    cause: DownCause::NoAuth,
-                    detail: "it does not accept the password".to_owned(),
-                });
+            match self.send(&auth).await? {
+                Value::ServerError(error) if DownCause::of_answer(&error) == DownCause::MaxClients => {
+                    return Err(ServerFault::of_answer(&error));
+                }
+                Value::ServerError(_) => {
+                    return Err(ServerFault {
+                        cause: DownCause::NoAuth,
+                        detail: "it does not accept the password".to_owned(),
+                    });
+                }
+                _ => {}
             }
         }
         if database != 0 {

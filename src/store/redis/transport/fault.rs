@@ -71,6 +71,12 @@ impl ServerFault {
         Self { cause: DownCause::Timeout, detail: "it does not answer".to_owned() }
     }
 
+    /// A connection that is closed before it is logged in.
+    pub(in crate::store::redis) fn closed_at_once() -> Self {
+        let detail = "it closes new connections at once: it may have as many clients as its `maxclients`";
+        Self { cause: DownCause::Connection, detail: detail.to_owned() }
+    }
+
     /// An answer that the gateway does not understand.
     pub(in crate::store::redis) fn nonsense() -> Self {
         Self { cause: DownCause::Other, detail: "the gateway does not understand its answer".to_owned() }
@@ -79,15 +85,76 @@ impl ServerFault {
 
 /// The meaning of an error answer. Its text is not repeated, because it may contain what the gateway sent.
 fn meaning(code: &str, details: &str) -> String {
+    if let ("ERR", Some(command)) = (code, word_in(details, "unknown command ")) {
+        return format!(
+            "it does not know {command}: it must not be renamed (`rename-command`), and a proxy must pass it on"
+        );
+    }
+    if let ("NOPERM", Some(command)) = (code, word_in(details, "to run the ")) {
+        let rule = command.to_ascii_lowercase();
+        return format!("its user may not run {command}: add `+{rule}` to its rules (`ACL SETUSER`)");
+    }
     match code {
         "MOVED" => "it is part of a cluster, set `mode: cluster`".to_owned(),
         "NOAUTH" => "it requires a password".to_owned(),
+        "ERR" if details.starts_with("max number of clients") => {
+            "it has as many clients as its `maxclients`".to_owned()
+        }
         "ERR" if details.starts_with("DB index is out of range") => "it has no database with that number".to_owned(),
         "ERR" if details.contains("cluster support disabled") => "it is not part of a cluster".to_owned(),
         "ERR" if NOT_A_SENTINEL.iter().any(|words| details.starts_with(words)) => "it is not a sentinel".to_owned(),
+        "NOPERM" if details.contains("keys") => {
+            "its user may not use the keys of the gateway: add `~PREFIX:*` to its rules, with the `key_prefix`"
+                .to_owned()
+        }
         code => format!("it answers {code}"),
     }
 }
+
+/// The name of a command that stands in quotes behind these words. Anything else may be what the gateway sent.
+fn word_in<'d>(details: &'d str, before: &str) -> Option<&'d str> {
+    let quoted = details.split_once(before)?.1.strip_prefix(['\'', '`'])?;
+    let word = quoted.split(['\'', '`']).next()?;
+    COMMANDS.iter().any(|command| command.eq_ignore_ascii_case(word)).then_some(word)
+}
+
+/// The commands that the gateway sends and that its scripts call.
+const COMMANDS: [&str; 34] = [
+    "asking",
+    "auth",
+    "client",
+    "cluster|slots",
+    "dbsize",
+    "del",
+    "evalsha",
+    "get",
+    "getrange",
+    "hdel",
+    "hello",
+    "hget",
+    "hmget",
+    "hscan",
+    "hset",
+    "info",
+    "pexpire",
+    "ping",
+    "pttl",
+    "publish",
+    "role",
+    "script",
+    "script|load",
+    "select",
+    "set",
+    "setrange",
+    "subscribe",
+    "time",
+    "wait",
+    "xadd",
+    "zadd",
+    "zcard",
+    "zrangebyscore",
+    "zrem",
+];
 
 /// What a server that is not a sentinel answers to `SENTINEL`: Redis 7, and Redis 6.
 const NOT_A_SENTINEL: [&str; 2] = ["unknown command 'SENTINEL'", "unknown command `SENTINEL`"];
@@ -127,6 +194,11 @@ mod tests {
         let six = "unknown command `SENTINEL`, with args beginning with: `MASTERS`, ";
         let seven = "unknown command 'SENTINEL', with args beginning with: 'MASTERS' ";
         assert_eq!([meaning("ERR", six), meaning("ERR", seven)], ["it is not a sentinel"; 2]);
+        let renamed = meaning("ERR", "unknown command 'EVALSHA', with args beginning with: 's3cret' ");
+        assert!(renamed.starts_with("it does not know EVALSHA: ") && !renamed.contains("s3cret"), "{renamed}");
+        assert_eq!(meaning("ERR", "unknown command 's3cret', with args"), "it answers ERR");
+        let forbidden = meaning("NOPERM", "User gate has no permissions to run the 'script|load' command");
+        assert!(forbidden.contains("`+script|load`") && !forbidden.contains("gate"), "{forbidden}");
         assert_eq!(meaning("ERR", "wrong number of arguments for 's3cret'"), "it answers ERR");
     }
 }
