@@ -36,6 +36,22 @@ impl SavedBan {
         }
     }
 
+    /// When it began.
+    pub(in crate::store) fn since(&self) -> Timestamp {
+        Timestamp::from_micros(self.since)
+    }
+
+    /// Where it still lasts: as long as was left at the last moment that is known, and never longer than the whole ban. The clock
+    /// is `behind` that moment.
+    pub(in crate::store) fn correct(&mut self, now: Timestamp, behind: Duration) {
+        let (whole, now) = (self.until.saturating_sub(self.since), now.as_micros());
+        if self.until > now {
+            let left = (self.until - now).saturating_sub(micros(behind)).min(whole);
+            self.until = now + left;
+            self.since = self.since.min(now);
+        }
+    }
+
     /// `None`: it is not a ban.
     pub(in crate::store) fn read(&self) -> Option<BanRecord> {
         let blob = BanBlob::read(&self.blob)?;

@@ -70,6 +70,11 @@ impl MemoryStore {
         self.secret = secret;
     }
 
+    /// The time by which the store counts.
+    pub(in crate::store) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
     pub(in crate::store) fn import_seeds(&self, seeds: &[KeySeed]) {
         self.key_ring.import(seeds, self.clock.now());
     }

@@ -8,6 +8,7 @@
 //! - [`restore`](mod@restore): what is read when the gateway starts; [`writer`]: what is written while it runs.
 //! - `state_file`: the file; `file_header`, `frame`: what it consists of, and how damage is found; `record`: what it says;
 //!   `replay`: what all of it says together.
+//! - `correction`: what becomes of it where the clock was wrong, or is.
 //! - `content`: what a snapshot holds of a store; [`one_piece`]: the form in which processes send it to each other.
 
 pub mod one_piece;
@@ -15,6 +16,7 @@ pub mod restore;
 pub mod writer;
 
 mod content;
+mod correction;
 mod file_header;
 mod frame;
 mod record;

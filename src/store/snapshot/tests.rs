@@ -275,3 +275,37 @@ fn an_exported_snapshot_can_be_imported_and_other_bytes_cannot() {
     assert!(!import(&bytes[1..], &mut after));
     assert!(!import(b"", &mut after));
 }
+
+/// A ban of a minute, of which ten seconds have passed when the process ends. How long it lasts for the next process.
+#[track_caller]
+fn left_after(move_clock: impl FnOnce(Timestamp) -> Timestamp) -> (Option<Duration>, Timestamp) {
+    let (folder, clock) = (TempDir::new().expect("a folder"), clock());
+    let path = folder.path().join("state");
+    let before = store(&clock);
+    let hour = Duration::from_secs(3600);
+    let address = "203.0.113.9/32".parse().expect("a network");
+    before.bans().ban_by_operator(BanSubject::Address(address), Duration::from_secs(60), "".into()).expect("room");
+    clock.advance(Duration::from_secs(10));
+    // It ends with the process, and says until when that ran.
+    let later = "198.51.100.9/32".parse().expect("a network");
+    before.bans().ban_by_operator(BanSubject::Address(later), hour, "".into()).expect("room");
+    StateFile::begin(&path, &before).expect("it is written");
+    let other = ManualClock::at(move_clock(clock.now()));
+    let mut after = store(&other);
+    restore(&path, &mut after);
+    let left = |address: [u8; 4]| after.bans().of_address(address.into()).map(|(_, left)| left);
+    assert!(left([198, 51, 100, 9]).is_none_or(|left| left <= hour));
+    (left([203, 0, 113, 9]), other.now())
+}
+
+#[test]
+fn a_ban_lasts_no_longer_than_it_would_have_whatever_the_clock_shows() {
+    let (years, seconds) = (Duration::from_secs(20 * 365 * 86_400), Duration::from_secs);
+    let back = |by: Duration| move |now: Timestamp| Timestamp::EPOCH + now.since(Timestamp::EPOCH + by);
+    assert_eq!(left_after(|now| now).0, Some(seconds(50)));
+    assert_eq!(left_after(|now| now + seconds(20)).0, Some(seconds(30)));
+    assert_eq!(left_after(|now| now + years).0, None);
+    for by in [seconds(5), seconds(3600), years] {
+        assert_eq!(left_after(back(by)).0, Some(seconds(50)), "{by:?}");
+    }
+}
