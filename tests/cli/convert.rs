@@ -79,3 +79,12 @@ fn a_file_that_is_not_there_or_no_tree_ends_with_one() {
     assert_eq!(folder.run(&["convert", "ratelimit"]).code, Some(2));
     assert_eq!(folder.run(&["convert"]).code, Some(2));
 }
+
+#[test]
+fn metadata_of_a_descriptor_is_left_out_and_said() {
+    let text =
+        EDGE.replace("requests_per_unit: 10}\n", "requests_per_unit: 10}\n    metadata: {service: {name: one}}\n");
+    let ended = Folder::with(&text).run(&["convert", "ratelimit", "portcullis.yaml"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stderr.contains("warning: `metadata` is left out"), "{ended:?}");
+}

@@ -143,6 +143,10 @@ fn branch(node: &Node, mistakes: &mut Mistakes) -> Option<Branch> {
         let help = "add `shadow: true` where it shall only be reported";
         mistakes.warn(at, "`quota_mode` is left out: beyond this limit calls are denied", help);
     }
+    if let Some(node) = map.get("metadata").filter(|node| node.content != Content::Nothing) {
+        let help = "nothing here or in Envoy depends on it, unless a filter of yours reads it";
+        mistakes.warn(node.at, "`metadata` is left out: no answer carries metadata of a limit", help);
+    }
     let shares = map.flag("share_threshold", mistakes);
     if let Some(at) = map.get("share_threshold").map(|node| node.at)
         && shares
@@ -204,7 +208,7 @@ fn limit(node: &Node, mistakes: &mut Mistakes) -> Option<TreeLimit> {
     seconds.map(|_| TreeLimit { at: node.at, name, replaces, quota })
 }
 
-const BRANCH_KEYS: [&str; 9] = [
+const BRANCH_KEYS: [&str; 10] = [
     "key",
     "value",
     "rate_limit",
@@ -214,6 +218,7 @@ const BRANCH_KEYS: [&str; 9] = [
     "value_to_metric",
     "share_threshold",
     "quota_mode",
+    "metadata",
 ];
 
 const LIMIT_KEYS: [&str; 5] = ["unit", "requests_per_unit", "unlimited", "name", "replaces"];
