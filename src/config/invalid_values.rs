@@ -47,6 +47,9 @@ impl From<InvalidRule> for InvalidValue {
 impl From<InvalidMatch> for InvalidValue {
     fn from(error: InvalidMatch) -> Self {
         match error {
+            InvalidMatch::Short(url) if url.contains("://") && !url.contains(' ') => {
+                Self::with(format!("`{url}` is not a match"), of_url(&url))
+            }
             InvalidMatch::Short(text) => Self::with(
                 format!("`{text}` is not a match"),
                 "write a path, or methods and a path: `/admin/*`, `POST /login` or `GET,POST /search`",
@@ -60,12 +63,24 @@ impl From<InvalidMatch> for InvalidValue {
 impl From<InvalidPathPattern> for InvalidValue {
     fn from(error: InvalidPathPattern) -> Self {
         let otherwise = match &error {
+            InvalidPathPattern::Relative(url) if url.contains("://") => of_url(url),
             InvalidPathPattern::Relative(path) => format!("write `/{}`", path.trim_start_matches("./")),
             InvalidPathPattern::Repeated(_) => "give one of the two another name".to_owned(),
             _ => "write one such as `/login`, `/admin/*` or `/users/{id}`".to_owned(),
         };
         split(&error.to_string(), &otherwise)
     }
+}
+
+/// A whole URL where a path is expected.
+fn of_url(url: &str) -> String {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
+    if host.is_empty() {
+        return format!("write `/{path}`");
+    }
+    format!("write `{{host: {host}, path: /{path}}}`; a method stands there as `methods: [POST]`")
 }
 
 impl From<InvalidMethod> for InvalidValue {

@@ -127,7 +127,7 @@ fn what_is_wrong_is_said_and_usage_and_reach_have_codes_of_their_own() {
     wrong(&["remove", "--limit", "login guesses", "param.username=bob"], 1, "this key of login guesses is not banned");
     wrong(&["remove", "--limit", "login guess", "param.username=bob"], 1, "did you mean `login guesses`?");
     wrong(&["remove", "--limit", "login guesses", "bob"], 1, "SELECTOR=VALUE");
-    wrong(&["remove", "198.51.100.7"], 1, "that address is not banned");
+    wrong(&["remove", "198.51.100.7"], 1, "198.51.100.7 is not banned");
     wrong(&["remove", "198.51.100.7", "198.51.100.8"], 1, "one at a time");
     wrong(&["remove"], 2, "required");
     wrong(&["remove", "--all", "198.51.100.7"], 2, "cannot be used with");

@@ -146,12 +146,18 @@ fn wider_ban(state: &AdminState, network: IpNet) -> Option<Ban> {
 
 fn not_banned(query: &LiftQuery<'_>, wider: Option<&Ban>) -> String {
     match (query, wider) {
-        (LiftQuery::Address(_), Some(wider)) => {
-            format!("that address is banned as part of {}: lift that ban", log_name(wider))
+        (LiftQuery::Address(network), Some(wider)) => {
+            format!("{} is banned as part of {}: lift that ban", named(*network), log_name(wider))
         }
+        (LiftQuery::Address(network), None) => format!("{} is not banned", named(*network)),
         (LiftQuery::Key(limit, _), _) => format!("this key of {limit} is not banned"),
-        _ => "that address is not banned".to_owned(),
+        (LiftQuery::All, _) => "nothing is banned".to_owned(),
     }
+}
+
+/// `198.51.100.7`, `198.51.100.0/24`
+fn named(network: IpNet) -> String {
+    if network.prefix_len() == network.max_prefix_len() { network.addr().to_string() } else { network.to_string() }
 }
 
 const EXPECTED: &str = "expected one of `address=ADDRESS`, `limit=NAME` with a value for each selector of its key, and \

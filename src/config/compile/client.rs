@@ -77,7 +77,7 @@ impl Compiler {
     /// Refuses networks of proxies that hold everyone, one alone or all together: such clients choose their address.
     /// `harm` says what that does.
     pub(super) fn refuse_everyone(&mut self, networks: &OneOrList<Spanned<IpNet>>, harm: &str) {
-        let help = "name only the networks of your proxies, such as `10.0.0.0/8`";
+        let help = "name only the networks of your proxies, such as `10.1.2.0/24`";
         let alone: Vec<_> = networks.items.iter().filter(|network| network.value.prefix_len() == 0).collect();
         for network in &alone {
             self.mistakes.report(network.at, format!("`{}` {harm}", network.value), help);

@@ -92,7 +92,7 @@ impl Compiler {
             self.mistakes.report(
                 networks.at,
                 "`from` is empty, so that no proxy could ask",
-                "name the networks of your proxies, such as `10.0.0.0/8`, or remove `from` for those on this machine",
+                "name the networks of your proxies, such as `10.1.2.0/24`, or remove `from` for those on this machine",
             );
         }
         Some(Networks::new(networks.items.iter().map(|network| network.value)))

@@ -110,6 +110,14 @@ impl Compiler {
                 self.mistakes.report(path.at, format!("`{}` is not a dotted path", path.value), help);
             }
         }
+        for (_, Text { value, at }) in &named.entries {
+            // As long as its value: without quotes.
+            let is_plain = at.length as usize == value.chars().count();
+            if is_plain && let Some(meant) = other_boolean(value) {
+                let message = format!("`{value}` is the text \"{value}\" here, and not `{meant}`");
+                self.mistakes.warn(*at, message, format!("write `{meant}`; if the text is meant, write `\"{value}\"`"));
+            }
+        }
         named.entries.iter().map(|(path, value)| (path.value.as_str().into(), value.value.as_str().into())).collect()
     }
 
@@ -204,3 +212,12 @@ const DEFAULT_KEEP: Duration = Duration::from_secs(90 * 86_400);
 
 /// Browsers cut a longer `Max-Age` to this.
 const LONGEST_KEEP: Span = Span(Duration::from_secs(400 * 86_400));
+
+/// What a word of YAML 1.1 meant that means only itself in YAML 1.2.
+fn other_boolean(word: &str) -> Option<bool> {
+    match word.to_ascii_lowercase().as_str() {
+        "yes" | "on" => Some(true),
+        "no" | "off" => Some(false),
+        _ => None,
+    }
+}
