@@ -22,7 +22,6 @@ use rustix::event::PollFd;
 use rustix::event::PollFlags;
 use rustix::event::Timespec;
 use rustix::event::poll;
-use rustix::fs::Access;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
@@ -67,19 +66,6 @@ pub fn check_appendable(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     }
-}
-
-/// Checks that this process may write at a path, without opening or creating anything.
-pub fn check_writable(path: &Path) -> io::Result<()> {
-    let (place, needed) = match fs::metadata(path) {
-        Ok(_) => (path, Access::WRITE_OK),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-            (folder.unwrap_or(Path::new(".")), Access::WRITE_OK | Access::EXEC_OK)
-        }
-        Err(error) => return Err(error),
-    };
-    Ok(rustix::fs::access(place, needed)?)
 }
 
 /// Creates a regular file with this mode, less the umask, if there is none.

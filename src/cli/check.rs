@@ -5,7 +5,6 @@ use super::arguments::Format;
 use super::exit::Exit;
 use super::output;
 use crate::config;
-use crate::config::OutputFile;
 use crate::config::Settings;
 use crate::units::counted;
 
@@ -18,8 +17,6 @@ Examples:
 
 With --format json: a list of {file, line, column, severity, message, help}, empty when nothing is wrong; severity is
 error or warning.
-Files that the gateway is to write are not opened: whether this user may write there is checked. Run it as the user of the
-gateway.
 A configuration with warnings is used as it is, and the same warnings are logged at the start, and on the reload that brings them.")]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -35,10 +32,7 @@ pub(super) struct Arguments {
 pub(super) fn check(arguments: &Arguments) -> anyhow::Result<Exit> {
     let file = &arguments.config.file;
     let (diagnostics, settings) = match config::load(file) {
-        Ok(settings) => match OutputFile::unwritable_ones(&settings.outputs) {
-            mistakes if mistakes.is_empty() => (settings.warnings.clone(), Some(settings)),
-            mistakes => (mistakes, None),
-        },
+        Ok(settings) => (settings.warnings.clone(), Some(settings)),
         Err(mistakes) => (mistakes, None),
     };
     let is_good = settings.is_some() && (diagnostics.is_empty() || !arguments.deny_warnings);

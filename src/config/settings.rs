@@ -9,7 +9,6 @@ use crate::admin::AdminSettings;
 use crate::client::TrustedProxies;
 use crate::crowdsec::ListSource;
 use crate::decision::Policy;
-use crate::files;
 use crate::files::WatchedFile;
 use crate::gateway;
 use crate::listen;
@@ -61,16 +60,6 @@ pub struct OutputFile {
 impl OutputFile {
     pub(super) fn new(path: &Path, place: Diagnostic) -> Self {
         Self { path: path.to_owned(), place }
-    }
-
-    /// The mistakes of those that this process may not write, as far as that shows without opening them.
-    pub fn unwritable_ones(outputs: &[Self]) -> Vec<Diagnostic> {
-        let refused = |output: &Self| {
-            let error = files::check_writable(&output.path).err()?;
-            let message = format!("cannot write to {}: {error}", output.path.display());
-            Some(Self::unwritable(outputs, &output.path, &message))
-        };
-        outputs.iter().filter_map(refused).collect()
     }
 
     /// The mistake of one of `outputs` that could not be opened.
