@@ -77,9 +77,8 @@ impl Drop for Overheard {
 fn command(line: &str) -> Option<String> {
     let (from, said) = line.split_once("] ")?;
     let name = said.trim_start_matches('"').split('"').next()?.to_ascii_lowercase();
-    let is_beside = ["echo", "ping", "dbsize", "info", "role", "client"].contains(&name.as_str());
-    // Every half second one task polls for missed bans.
-    let is_beside = is_beside || said.contains(" \"version\" ");
+    // With `hget` one task asks every half second for bans and sessions that it has missed.
+    let is_beside = ["echo", "ping", "dbsize", "info", "role", "client", "hget"].contains(&name.as_str());
     (!from.ends_with(" lua") && !is_beside).then_some(name)
 }
 
