@@ -8,6 +8,7 @@ use std::process::Command;
 
 use crate::support::Nginx;
 use crate::support::Program;
+use crate::support::eventually;
 
 /// How many requests PHP works on at a time.
 const WORKERS: &str = "4";
@@ -49,8 +50,14 @@ pub(crate) fn database(folder: &Path, name: &str) -> Program {
         command.args(["--innodb-buffer-pool-size=16M", "--innodb-flush-log-at-trx-commit=0", "--skip-log-bin"]);
         command
     });
-    let create = format!("CREATE DATABASE {name}");
-    said_by(Command::new("mariadb").arg("--no-defaults").arg("-S").arg(&socket).args(["-u", "root", "-e", &create]));
+    let ask = |statement: &str| {
+        let mut client = Command::new("mariadb");
+        client.arg("--no-defaults").arg("-S").arg(&socket).args(["-u", "root", "-e", statement]);
+        client
+    };
+    // It listens on its port before it does on its socket.
+    eventually("the database answers", || ask("SELECT 1").output().is_ok_and(|output| output.status.success()));
+    said_by(&mut ask(&format!("CREATE DATABASE {name}")));
     database
 }
 
