@@ -10,6 +10,7 @@ use std::task::Poll;
 use std::task::ready;
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tokio::time::sleep;
 
 use crate::listen::Connection;
@@ -41,8 +42,9 @@ impl HeldRequests {
     pub async fn hold(&self, connection: &Connection, span: Duration, most: usize) -> HoldEnd {
         let Some(_held) = self.enter(most) else { return HoldEnd::TooMany };
         let mut ending = pin!(connection.ending());
-        let mut sleep = pin!(sleep(span));
-        let mut has_asked = false;
+        let end = Instant::now() + span;
+        let mut check = pin!(sleep(span.min(BETWEEN_CHECKS)));
+        let mut is_last = false;
         poll_fn(|cx| {
             if connection.has_left() {
                 connection.abandon();
@@ -51,16 +53,20 @@ impl HeldRequests {
             if ending.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(HoldEnd::ShuttingDown);
             }
-            ready!(sleep.as_mut().poll(cx));
-            if !has_asked {
-                // While unread bytes are waiting, a disconnect goes unnoticed. The connection checks, then this is
-                // polled again.
-                has_asked = true;
-                connection.check_whether_client_left();
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
+            ready!(check.as_mut().poll(cx));
+            if is_last {
+                return Poll::Ready(HoldEnd::Completed);
             }
-            Poll::Ready(HoldEnd::Completed)
+            // While a part of the body is unread, a disconnect wakes nobody. The connection checks, then this is polled
+            // again.
+            connection.check_whether_client_left();
+            cx.waker().wake_by_ref();
+            let now = Instant::now();
+            is_last = now >= end;
+            if !is_last {
+                check.as_mut().reset(end.min(now + BETWEEN_CHECKS));
+            }
+            Poll::Pending
         })
         .await
     }
@@ -87,6 +93,9 @@ impl Drop for HeldRequest {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
+
+/// How often a connection is checked whose client may have left behind unread bytes. A check is no system call.
+const BETWEEN_CHECKS: Duration = Duration::from_millis(250);
 
 #[cfg(test)]
 mod tests {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::support::Gateway;
 use crate::support::Origin;
+use crate::support::RawClient;
 use crate::support::Stopwatch;
 use crate::support::eventually;
 
@@ -103,6 +104,42 @@ fn a_request_whose_client_leaves_is_not_forwarded() {
         assert_eq!(gateway.log_line("/left")["status"], serde_json::Value::Null);
     }
     thread::sleep(Duration::from_millis(200));
+    assert_eq!(origin.count(), 1);
+}
+
+#[test]
+fn a_held_request_ends_at_once_when_its_client_leaves_whatever_its_body_and_however_it_leaves() {
+    let origin = Origin::start();
+    let gateway = holding(&origin, "{tarpit: 120s}", "");
+    let head = |framing: &str| format!("POST /left HTTP/1.1\r\nHost: app.example\r\n{framing}\r\n\r\n").into_bytes();
+    let bodies = [
+        ("none", head("Content-Length: 0")),
+        ("whole", [head("Content-Length: 5"), b"a=b&c".to_vec()].concat()),
+        ("half", [head("Content-Length: 50"), b"a=b&c".to_vec()].concat()),
+        ("unread", [head("Content-Length: 40000"), vec![b'x'; 40_000]].concat()),
+        ("whole chunks", [head("Transfer-Encoding: chunked"), b"3\r\na=b\r\n0\r\n\r\n".to_vec()].concat()),
+        ("half a chunk", [head("Transfer-Encoding: chunked"), b"30\r\na=b".to_vec()].concat()),
+        ("with a request behind", [head("Content-Length: 1"), b"aGET / HTTP/1.1\r\n".to_vec()].concat()),
+    ];
+    let ways: [(&str, fn(RawClient)); 3] = [
+        ("closes", drop),
+        ("resets", RawClient::abort),
+        ("closes its side", |mut client| {
+            client.finish();
+            assert!(client.rest().is_empty());
+        }),
+    ];
+    for (body, bytes) in &bodies {
+        for (way, leave) in ways {
+            let mut client = gateway.connect();
+            client.send_until_full(bytes);
+            eventually("it is held", || held(&gateway) == 1);
+            let waited = Stopwatch::start();
+            leave(client);
+            eventually("its place is free again", || held(&gateway) == 0);
+            assert!(waited.elapsed() < Duration::from_secs(5), "{body}, {way}: {:?}", waited.elapsed());
+        }
+    }
     assert_eq!(origin.count(), 1);
 }
 
