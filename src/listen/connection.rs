@@ -1,5 +1,6 @@
 //! One client's connection, as its requests see it.
 
+use std::any::Any;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -27,6 +28,7 @@ pub struct Connection {
     /// For the parts of responses that are kept until their outcome is known.
     pub inspected: Budget,
     tls_info: OnceLock<TlsInfo>,
+    kept: OnceLock<Arc<dyn Any + Send + Sync>>,
     group: Arc<ConnectionGroup>,
     pub(super) progress: Progress,
 }
@@ -48,6 +50,7 @@ impl Connection {
             peeked: Budget::default(),
             inspected: Budget::default(),
             tls_info: OnceLock::new(),
+            kept: OnceLock::new(),
             group: Arc::clone(group),
             progress: Progress::default(),
         }
@@ -83,6 +86,17 @@ impl Connection {
     /// Treats a client that has closed its side as one that has left: it gets no response, and the connection ends.
     pub fn abandon(&self) {
         self.progress.set_abandoned(true);
+    }
+
+    /// What a handler keeps for its client until the connection ends; `None`: nothing of this type.
+    pub fn kept<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.kept.get().and_then(|kept| Arc::clone(kept).downcast().ok())
+    }
+
+    /// Keeps a value for this client until the connection ends, unless one is kept already. A connection keeps values of one
+    /// type.
+    pub fn keep<T: Any + Send + Sync + Default>(&self) -> Option<Arc<T>> {
+        Arc::clone(self.kept.get_or_init(|| Arc::new(T::default()))).downcast().ok()
     }
 
     /// What the TLS handshake said; `None`: without TLS.

@@ -17,9 +17,11 @@ use tokio::time::Instant;
 use super::error::BodyError;
 use super::error::BoxError;
 use super::error::PreviousAttempts;
+use super::http1::Http1Connection;
 use super::http1::Http1ResponseBody;
 use super::http2::Http2ResponseBody;
 use super::idle::IdleConnections;
+use super::own_connections::OwnConnections;
 use super::server::InFlight;
 use super::tunnel::Tunnel;
 use crate::head::KnownName;
@@ -44,11 +46,40 @@ pub struct UpstreamBody {
     body: Option<ResponseBody>,
     in_flight: Option<InFlight>,
     /// Where a connection of HTTP/1.1 goes when its answer has ended.
-    idle: Weak<IdleConnections>,
+    home: Home,
     /// How long the server may take for the next part.
     timeout: Duration,
     /// Since when the next part is awaited.
     waiting_since: Option<Instant>,
+}
+
+/// Where connections of HTTP/1.1 are kept between two requests.
+#[derive(Debug)]
+pub(super) enum Home {
+    /// For all clients.
+    Pool(Weak<IdleConnections>),
+    /// For the one client that it belongs to.
+    Client(Weak<OwnConnections>),
+    /// It is closed.
+    None,
+}
+
+impl Home {
+    fn put(&self, link: Box<Http1Connection>) {
+        match self {
+            Self::Pool(idle) => {
+                if let Some(idle) = idle.upgrade() {
+                    idle.put(link);
+                }
+            }
+            Self::Client(own) => {
+                if let Some(own) = own.upgrade() {
+                    own.put(link);
+                }
+            }
+            Self::None => {}
+        }
+    }
 }
 
 /// The body of an answer by protocol.
@@ -64,14 +95,14 @@ impl UpstreamBody {
         head: &mut ResponseHead,
         body: ResponseBody,
         in_flight: InFlight,
-        idle: Weak<IdleConnections>,
+        home: Home,
         timeout: Duration,
     ) -> Self {
         if head.fields.remove(KnownName::TRANSFER_ENCODING) {
             head.fields.remove(KnownName::CONTENT_LENGTH);
         }
         let is_complete = body.is_complete() && head.status != StatusCode::SWITCHING_PROTOCOLS;
-        let mut body = Self { body: Some(body), in_flight: Some(in_flight), idle, timeout, waiting_since: None };
+        let mut body = Self { body: Some(body), in_flight: Some(in_flight), home, timeout, waiting_since: None };
         if is_complete {
             body.end();
         }
@@ -100,10 +131,8 @@ impl UpstreamBody {
         self.in_flight = None;
         match self.body.take() {
             Some(ResponseBody::Http1(body)) => {
-                if let Some(link) = body.finish()
-                    && let Some(idle) = self.idle.upgrade()
-                {
-                    idle.put(link);
+                if let Some(link) = body.finish() {
+                    self.home.put(link);
                 }
             }
             Some(ResponseBody::Http2(body)) => body.finish(),

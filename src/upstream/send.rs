@@ -1,6 +1,5 @@
 //! Sends one request to a server, and to the next if the first one fails.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -18,9 +17,12 @@ use super::http1::Http1Connection;
 use super::http1::RequestWriter;
 use super::informational::OnInformational;
 use super::outgoing::OutgoingRequest;
+use super::own_connections::Client;
+use super::own_connections::signs_connection_in;
 use super::pool::Pool;
 use super::protocol::Protocol;
 use super::replay::ReplayBody;
+use super::response::Home;
 use super::response::ResponseBody;
 use super::response::UpstreamBody;
 use super::response::UpstreamResponse;
@@ -32,7 +34,7 @@ use crate::head::ResponseHead;
 
 impl Pool {
     /// Sends a request to one of the servers. The target is in origin form, and every header is as the application is to
-    /// see it. `client` matters where it decides which server is chosen. A 101 is an answer only to a request with
+    /// see it. A connection that belongs to `client` goes before all others. A 101 is an answer only to a request with
     /// `Upgrade`; its body becomes a [`Tunnel`](super::Tunnel). `on_informational` is called with informational answers.
     ///
     /// A request of which nothing was written goes on to a new connection, or to the next server. Each server is tried
@@ -43,7 +45,7 @@ impl Pool {
         &self,
         upstream: &Arc<Upstream>,
         mut request: OutgoingRequest<'_, B>,
-        client: IpAddr,
+        client: &impl Client,
         mut on_informational: impl FnMut(ResponseHead) + Send,
     ) -> Result<UpstreamResponse, ForwardError>
     where
@@ -55,12 +57,20 @@ impl Pool {
         let timeouts = &settings.timeouts;
         let mut attempts = Attempts::new(may_repeat);
         let mut sending = None;
-        while let Some(server) = upstream.pick(&attempts.tried, client) {
+        let mut signs_in = signs_connection_in(&request.head.fields);
+        let mut own = client.own_connections().and_then(|own| own.take(upstream));
+        while let Some((server, own)) = match own.take() {
+            Some(link) => Some((Arc::clone(&link.server), Some(link))),
+            None => upstream.pick(&attempts.tried, client.address()).map(|server| (server, None)),
+        } {
             let server = &server;
             attempts.begin();
             let in_flight = server.begin_request();
             let is_shared = server.speaks_http2 && !may_switch;
-            let kept = if attempts.may_reuse && !is_shared { self.idle.take(server.id) } else { None };
+            let kept = match own {
+                None if attempts.may_reuse && !is_shared => self.idle.take(server.id),
+                own => own,
+            };
             let is_new = !is_shared && kept.is_none();
             let on_informational = &mut on_informational;
             let answered = match kept {
@@ -78,10 +88,11 @@ impl Pool {
                 Ok((head, _)) if head.status == StatusCode::SWITCHING_PROTOCOLS && !may_switch => {
                     return Err(attempts.give_up(server, FailureCause::UnexpectedUpgrade, true));
                 }
-                Ok((mut head, body)) => {
+                Ok((mut head, mut body)) => {
                     server.note_answered();
-                    let idle = Arc::downgrade(&self.idle);
-                    let body = UpstreamBody::attach(&mut head, body, in_flight, idle, timeouts.response);
+                    signs_in |= signs_connection_in(&head.fields);
+                    let home = self.home(&mut body, signs_in, client);
+                    let body = UpstreamBody::attach(&mut head, body, in_flight, home, timeouts.response);
                     return Ok(attempts.succeeded(server, head, body));
                 }
                 Err(error) => {
@@ -94,6 +105,17 @@ impl Pool {
             }
         }
         Err(attempts.exhausted())
+    }
+
+    /// Where the connection of an answer goes when the answer has ended. `signs_in`: the application may have signed it in.
+    fn home(&self, body: &mut ResponseBody, signs_in: bool, client: &impl Client) -> Home {
+        match body {
+            ResponseBody::Http1(body) if signs_in || body.is_own() => {
+                body.set_own();
+                client.own_connections_from_now_on().map_or(Home::None, |own| Home::Client(Arc::downgrade(&own)))
+            }
+            _ => Home::Pool(Arc::downgrade(&self.idle)),
+        }
     }
 
     async fn over_new_http1<B>(

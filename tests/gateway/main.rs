@@ -68,6 +68,7 @@ mod sessions;
 mod sessions_kept;
 mod shared_bans;
 mod signed_in;
+mod signed_in_connections;
 mod small_frames;
 mod spans;
 mod spelling;

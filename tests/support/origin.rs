@@ -91,6 +91,10 @@ impl Answer {
         Self::raw("").closing()
     }
 
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     pub fn after(mut self, delay: Duration) -> Self {
         self.delay = delay;
         self

@@ -8,6 +8,7 @@ use super::answers;
 use super::answers::NO_ANSWER;
 use super::headers;
 use super::headers::BodyLength;
+use super::one_client::OneClient;
 use super::survive_disconnect::SurviveDisconnect;
 use super::untrusted_forwarding::ClientHeader;
 use super::upgrade::UpgradeError;
@@ -56,9 +57,9 @@ pub fn forward(
             exchange.set_error("the upstream does not exist");
             return reply::fail(exchange, StatusCode::BAD_GATEWAY, NO_ANSWER, AfterReply::Close);
         };
-        let client = facts.identity.client.address();
+        let client = OneClient { identity: &facts.identity, connection: &connection, version: facts.head.version };
         let request = OutgoingRequest { head: &mut facts.head, body: &mut body };
-        let answer = worker.pool.send(target, request, client, on_informational).await;
+        let answer = worker.pool.send(target, request, &client, on_informational).await;
         if let Ok(answer) = &answer {
             exchange.renew_sessions(&answer.head.fields);
         }

@@ -21,6 +21,8 @@ pub(in crate::upstream) struct Http1Connection {
     /// For the timeouts of the response.
     pub(super) timer: LazyTimer,
     pub(in crate::upstream) server: Arc<Server>,
+    /// The application may have signed it in: it carries the requests of one client alone.
+    pub(in crate::upstream) is_own: bool,
     /// How long it may be kept without a request.
     pub(in crate::upstream) idle: Duration,
     /// How many idle connections the server may have on all cores.
@@ -40,6 +42,7 @@ impl Http1Connection {
             read: BytesMut::new(),
             timer: LazyTimer::default(),
             server,
+            is_own: false,
             idle,
             max_idle,
             _open: OpenConnection::count(),

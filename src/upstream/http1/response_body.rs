@@ -14,6 +14,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::Http1Connection;
 use crate::http1::grammar::BodyDecoder;
 use crate::http1::grammar::BodyLength;
+use crate::http1::grammar::Sender;
 use crate::timer::LazyTimer;
 use crate::upstream::error::BoxError;
 use crate::upstream::server::InFlight;
@@ -33,7 +34,7 @@ pub(in crate::upstream) struct Http1ResponseBody {
 impl Http1ResponseBody {
     /// `keeps_alive`: the connection may carry another request.
     pub(super) fn new(connection: Box<Http1Connection>, length: BodyLength, keeps_alive: bool) -> Self {
-        Self { connection, body: BodyDecoder::new(length), keeps_alive, upload: None }
+        Self { connection, body: BodyDecoder::new(length, Sender::Server), keeps_alive, upload: None }
     }
 
     /// For a response that began before the request was sent. The rest of the request is abandoned if this is dropped before
@@ -43,7 +44,7 @@ impl Http1ResponseBody {
         connection: Box<Http1Connection>,
         length: BodyLength,
     ) -> Self {
-        Self { connection, body: BodyDecoder::new(length), keeps_alive: false, upload: Some(upload) }
+        Self { connection, body: BodyDecoder::new(length, Sender::Server), keeps_alive: false, upload: Some(upload) }
     }
 
     /// The next part. After the last one, [`Self::is_complete`] returns true without another poll.
@@ -66,6 +67,15 @@ impl Http1ResponseBody {
                 return Poll::Ready(self.body.end().err().map(|cut_short| Err(cut_short.into())));
             }
         }
+    }
+
+    /// From now on the connection carries the requests of one client alone.
+    pub(in crate::upstream) fn set_own(&mut self) {
+        self.connection.is_own = true;
+    }
+
+    pub(in crate::upstream) fn is_own(&self) -> bool {
+        self.connection.is_own
     }
 
     /// Writes the whole body, if all of it was read already and it has this length.

@@ -32,7 +32,22 @@ const SHORT: Duration = Duration::from_millis(150);
 /// Longer than any test takes.
 const LONG: Duration = Duration::from_secs(60);
 
-const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+/// A client without connections of its own.
+struct Nobody;
+
+impl Client for Nobody {
+    fn address(&self) -> IpAddr {
+        IpAddr::V4(Ipv4Addr::LOCALHOST)
+    }
+
+    fn own_connections(&self) -> Option<Arc<OwnConnections>> {
+        None
+    }
+
+    fn own_connections_from_now_on(&self) -> Option<Arc<OwnConnections>> {
+        None
+    }
+}
 
 type TestBody = BoxBody<Bytes, io::Error>;
 
@@ -103,7 +118,7 @@ async fn send_with(
 ) -> Result<UpstreamResponse, ForwardError> {
     let TestRequest { mut head, mut body } = request;
     let request = OutgoingRequest { head: &mut head, body: &mut body };
-    pool.send(upstream, request, CLIENT, on_informational).await
+    pool.send(upstream, request, &Nobody, on_informational).await
 }
 
 async fn text(answer: UpstreamResponse) -> String {
