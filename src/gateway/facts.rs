@@ -74,7 +74,7 @@ impl Facts {
             request_id: RequestId::of(&identity, &head.fields),
             identity,
             scheme,
-            is_secure: is_tls || scheme == "https",
+            is_secure: is_tls || matches!(scheme, "https" | "wss"),
             trace: if live.recorder.logs_requests() { TraceId::of(&head.fields) } else { None },
             asks_for_tunnel: head.version == Version::HTTP_2 && may_upgrade,
             omits_body: head.method == Method::HEAD,

@@ -1,12 +1,10 @@
 //! The target of a request.
 
-use std::borrow::Cow;
-
 use http::Uri;
 use http::uri;
 use memchr::memchr;
 use memchr::memchr2;
-use memchr::memchr3;
+use memchr::memmem;
 
 use super::Fields;
 use super::Span;
@@ -48,23 +46,15 @@ impl Target {
         if text.iter().any(|byte| *byte <= b' ' || *byte == DELETE) {
             return Err(InvalidTarget::Malformed);
         }
-        let escaped = escape(text);
-        if escaped.len() > Self::MAX_LENGTH {
+        if text.len() > Self::MAX_LENGTH {
             return Err(InvalidTarget::TooLong);
         }
-        if str::from_utf8(&escaped).is_err() {
+        if str::from_utf8(text).is_err() {
             return Err(InvalidTarget::Malformed);
         }
-        let written = match escaped {
-            Cow::Borrowed(_) => written,
-            Cow::Owned(escaped) => fields.keep(&escaped),
-        };
-        match fields.slice(written) {
+        match text {
             [b'/', ..] | b"*" => Ok(Self::of_path(fields, written)),
-            other => {
-                let target = Uri::try_from(other).map_err(|_| InvalidTarget::Malformed)?;
-                Ok(Self::of_uri(fields, &target))
-            }
+            _ => Self::of_uri(fields, written),
         }
     }
 
@@ -84,19 +74,34 @@ impl Target {
         Self { whole, query, ..Self::default() }
     }
 
-    fn of_uri(fields: &mut Fields, target: &Uri) -> Self {
+    /// The path is left as it was written: applications and signatures tell `<` from `%3C`.
+    fn of_uri(fields: &mut Fields, written: Span) -> Result<Self, InvalidTarget> {
+        let text = fields.slice(written);
+        let authority = memmem::find(text, b"://").map_or(0, |colon| colon + 3);
+        let path =
+            text[authority..].iter().position(|byte| b"/?#".contains(byte)).map_or(text.len(), |at| authority + at);
+        let target = Uri::try_from(&text[..path]).map_err(|_| InvalidTarget::Malformed)?;
+        let range = written.range();
+        let whole = match &text[path..] {
+            [b'/', ..] => Span::new(range.start + path, range.end),
+            [] if authority == 0 => Span::default(),
+            rest => {
+                let rest = [b"/", rest].concat();
+                fields.keep(&rest)
+            }
+        };
         let scheme = target.scheme().map(|scheme| match scheme.as_str() {
             "http" => Scheme::Http,
             "https" => Scheme::Https,
             _ => Scheme::Other,
         });
-        let authority = target.authority().map(|authority| fields.keep(authority.as_str().as_bytes()));
-        let Some(path) = target.path_and_query() else { return Self { scheme, authority, ..Self::default() } };
-        let whole = match path.query() {
-            None => fields.keep(path.path().as_bytes()),
-            Some(query) => fields.keep([path.path(), "?", query].concat().as_bytes()),
-        };
-        Self { scheme, authority, ..Self::of_path(fields, whole) }
+        let authority = target.authority().map(|authority| {
+            let authority = authority.as_str();
+            // Who the client says it is is no part of the host.
+            let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+            fields.keep(host.as_bytes())
+        });
+        Ok(Self { scheme, authority, ..Self::of_path(fields, whole) })
     }
 
     /// The target of a request over HTTP/2: a path or `*`, and where there is an authority, its scheme.
@@ -140,27 +145,5 @@ impl Target {
         Ok(Self { authority: Some(fields.keep(authority)), ..Self::default() })
     }
 }
-
-/// Escapes characters that old applications and scripts send unescaped (`/?q={"a":1}`, `/a<b`). The rules read both
-/// spellings alike.
-fn escape(target: &[u8]) -> Cow<'_, [u8]> {
-    if memchr3(b'"', b'<', b'>', target).is_none() && memchr(b'`', target).is_none() {
-        return Cow::Borrowed(target);
-    }
-    let mut escaped = Vec::with_capacity(target.len() + ROOM);
-    for byte in target {
-        match byte {
-            b'"' => escaped.extend_from_slice(b"%22"),
-            b'<' => escaped.extend_from_slice(b"%3C"),
-            b'>' => escaped.extend_from_slice(b"%3E"),
-            b'`' => escaped.extend_from_slice(b"%60"),
-            other => escaped.push(*other),
-        }
-    }
-    Cow::Owned(escaped)
-}
-
-/// In bytes: enough for a few escapes.
-const ROOM: usize = 32;
 
 const DELETE: u8 = 0x7f;

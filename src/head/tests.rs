@@ -78,10 +78,13 @@ fn a_target_is_a_path_and_a_query() {
     check_target("/a?b#c", "/a", Some("b"), None);
     check_target("//a/b", "//a/b", None, None);
     check_target("*", "*", None, None);
-    check_target("/?q={\"a\":1}`<>", "/", Some("q={%22a%22:1}%60%3C%3E"), None);
+    check_target("/?q={\"a\":1}`<>", "/", Some("q={\"a\":1}`<>"), None);
+    check_target("/a\"<b>`?c", "/a\"<b>`", Some("c"), None);
+    check_target("http://h/a\"<b>`?<#>", "/a\"<b>`", Some("<"), Some("h"));
     check_target("http://h", "/", None, Some("h"));
     check_target("http://h?q", "/", Some("q"), Some("h"));
     check_target("http://h/a?q", "/a", Some("q"), Some("h"));
+    check_target("http://me:secret@h/a", "/a", None, Some("h"));
     check_target("h:80", "", None, Some("h:80"));
     assert_eq!(RequestHead::to(Method::GET, "/a b").unwrap_err(), InvalidTarget::Malformed);
     assert_eq!(RequestHead::to(Method::GET, "").unwrap_err(), InvalidTarget::Malformed);

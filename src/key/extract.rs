@@ -31,7 +31,6 @@ use crate::request::method::head_overrides;
 use crate::request::method::methods_in;
 use crate::request::nul;
 use crate::request::query::cookie_values;
-use crate::request::query::query_values;
 use crate::request::text;
 use crate::request::text::is_blank;
 
@@ -257,7 +256,9 @@ fn has_long_value(part: &KeyPart, source: &Source<'_>) -> bool {
         Spelling::Usual => part.selector.normalises(),
         Spelling::LocalPart | Spelling::Name(_) => true,
     };
-    if !is_cut || !(is_long(source.head.query.as_bytes()) || source.fields.texts().any(is_long)) {
+    if !is_cut
+        || !(source.head.query.readings().any(|query| is_long(query.as_bytes())) || source.fields.texts().any(is_long))
+    {
         return false;
     }
     let mut found = false;
@@ -284,7 +285,7 @@ pub(super) fn each_as_sent<'a>(selector: &'a Selector, source: &Source<'a>, foun
         Selector::ClientIp(prefix) => found(Cow::Owned(prefix.unwrap_or_default().cut(head.client).to_string())),
         Selector::Header(name) => header_values(head.fields, name).for_each(found),
         Selector::Cookie(name) => cookie_values(head.fields, name).for_each(found),
-        Selector::Query(name) => query_values(head.query, name).for_each(|value| {
+        Selector::Query(name) => head.query.values(name).for_each(|value| {
             // Some applications trim it.
             let trimmed = value.trim_matches(is_blank);
             let trimmed = (trimmed.len() < value.len()).then(|| Cow::Owned(trimmed.to_owned()));
@@ -298,7 +299,7 @@ pub(super) fn each_as_sent<'a>(selector: &'a Selector, source: &Source<'a>, foun
         Selector::Json(path) => fields.json(path).for_each(found),
         Selector::Xml(path) => fields.xml(path).for_each(found),
         Selector::Param(name) => {
-            query_values(head.query, name).for_each(&mut *found);
+            head.query.values(name).for_each(&mut *found);
             fields.form(name).for_each(&mut *found);
             fields.json(name).for_each(&mut *found);
             fields.element(name).for_each(found);

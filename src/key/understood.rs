@@ -10,18 +10,17 @@ use crate::request::header::judge_bearer;
 use crate::request::method::body_may_hide_a_method;
 use crate::request::method::query_may_hide_a_method;
 use crate::request::query::judge_cookies;
-use crate::request::query::judge_query;
 
 /// Whether the values that the gateway finds for a selector are surely all that any application reads.
 pub(super) fn judge(selector: &Selector, head: &RequestHead<'_>, fields: &BodyFields) -> Result<(), NotUnderstood> {
     match selector {
-        Selector::Query(name) => judge_query(head.query, name)?,
+        Selector::Query(name) => head.query.judge(name)?,
         Selector::Cookie(name) => judge_cookies(head.fields, name)?,
         Selector::Form(name) => fields.judge_form(name)?,
         Selector::Json(path) => fields.judge_json(path)?,
         Selector::Xml(path) => fields.judge_xml(path)?,
         Selector::Param(name) => {
-            judge_query(head.query, name)?;
+            head.query.judge(name)?;
             fields.judge_form(name)?;
             fields.judge_json(name)?;
             fields.judge_element(name)?;
@@ -29,7 +28,7 @@ pub(super) fn judge(selector: &Selector, head: &RequestHead<'_>, fields: &BodyFi
         Selector::Bearer => judge_bearer(head.fields)?,
         Selector::BasicUser => judge_basic(head.fields)?,
         Selector::Method => {
-            if query_may_hide_a_method(head.query) || body_may_hide_a_method(head, fields) {
+            if query_may_hide_a_method(&head.query) || body_may_hide_a_method(head, fields) {
                 return Err(NotUnderstood::Method);
             }
         }

@@ -9,8 +9,6 @@ use super::Selector;
 use super::Source;
 use super::Spelling;
 use super::extract;
-use crate::request::query::query_is_sole;
-use crate::request::query::query_values;
 
 /// Whether every part of a key is undisputed.
 pub fn is_undisputed(key: &KeySpec, source: &Source<'_>) -> bool {
@@ -49,13 +47,13 @@ fn is_read_alike(part: &KeyPart, source: &Source<'_>) -> bool {
     // Some applications read no body of other methods.
     let posts = *head.method == Method::POST;
     match &part.selector {
-        Selector::Query(name) => query_is_sole(head.query, name),
+        Selector::Query(name) => head.query.is_sole(name),
         Selector::Form(name) => posts && fields.form_is_sole(name),
         Selector::Json(path) => posts && fields.json_is_sole(path),
         Selector::Xml(path) => posts && fields.xml_is_sole(path),
         Selector::Param(name) => {
             let stands = [
-                query_values(head.query, name).next().is_some(),
+                head.query.values(name).next().is_some(),
                 fields.form(name).next().is_some(),
                 fields.json(name).next().is_some(),
                 fields.element(name).next().is_some(),
@@ -63,7 +61,7 @@ fn is_read_alike(part: &KeyPart, source: &Source<'_>) -> bool {
             match stands {
                 // Beside fields in a body, a name in the query may be none that the application reads: its user may have
                 // signed in by another field.
-                [true, false, false, false] => fields.has_no_field() && query_is_sole(head.query, name),
+                [true, false, false, false] => fields.has_no_field() && head.query.is_sole(name),
                 [false, true, false, false] => posts && fields.form_is_sole(name),
                 [false, false, true, false] => posts && fields.json_is_sole(name),
                 [false, false, false, true] => posts && fields.element_is_sole(name),

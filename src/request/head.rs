@@ -6,6 +6,7 @@ use http::Method;
 
 use super::host::CanonicalHost;
 use super::path::RequestPath;
+use super::query::RequestQuery;
 use crate::client::ClientIp;
 use crate::client::Reputation;
 use crate::head;
@@ -16,8 +17,7 @@ pub struct RequestHead<'r> {
     pub method: &'r Method,
     pub host: CanonicalHost<'r>,
     pub path: RequestPath<'r>,
-    /// The query as it came, without `?`; empty when there is none.
-    pub query: &'r str,
+    pub query: RequestQuery<'r>,
     pub fields: &'r Fields,
     pub client: ClientIp,
     /// What the lists that follow a source say of the client.
@@ -33,7 +33,7 @@ impl<'r> RequestHead<'r> {
             method: &head.method,
             host: CanonicalHost::new(head.host()),
             path: RequestPath::new(path),
-            query: query.unwrap_or_default(),
+            query: RequestQuery::new(path, query),
             fields: &head.fields,
             client,
             reputation: Reputation::default(),

@@ -11,8 +11,7 @@ use super::head::RequestHead;
 use super::header::header_values;
 use super::percent;
 use super::percent::Escapes;
-use super::query::judge_query;
-use super::query::query_values;
+use super::query::RequestQuery;
 use crate::head::KnownName;
 
 /// Headers whose method frameworks use instead of the one that was sent.
@@ -32,7 +31,7 @@ pub fn head_overrides<'a>(head: &'a RequestHead<'_>) -> Overrides<'a> {
         overrides.extend(header_values(head.fields, name));
     }
     if !head.query.is_empty() {
-        overrides.extend(query_values(head.query, OVERRIDE_FIELD));
+        overrides.extend(head.query.values(OVERRIDE_FIELD));
     }
     overrides
 }
@@ -46,8 +45,8 @@ pub fn body_overrides(fields: &BodyFields) -> Overrides<'_> {
 }
 
 /// Whether a query may name a method that [`head_overrides`] does not find.
-pub fn query_may_hide_a_method(query: &str) -> bool {
-    judge_query(query, OVERRIDE_FIELD).is_err() && may_spell_method(query.as_bytes())
+pub fn query_may_hide_a_method(query: &RequestQuery<'_>) -> bool {
+    query.judge(OVERRIDE_FIELD).is_err() && query.readings().any(|query| may_spell_method(query.as_bytes()))
 }
 
 /// Whether a body may name a method that [`body_overrides`] does not find.
@@ -104,10 +103,10 @@ mod tests {
         for query in
             ["_method[]=PUT", "?_method=PUT", "a=1;_m%65thod=PUT", "_%2565thod=%zz&_m%2565thod", "x[_method]=PUT"]
         {
-            assert!(query_may_hide_a_method(query), "{query}");
+            assert!(query_may_hide_a_method(&RequestQuery::new("/", Some(query))), "{query}");
         }
         for query in ["", "_method=PUT", "a=1;b=2", "%zz", "payment_method=card", "method=x&a[b]=c"] {
-            assert!(!query_may_hide_a_method(query), "{query}");
+            assert!(!query_may_hide_a_method(&RequestQuery::new("/", Some(query))), "{query}");
         }
     }
 }

@@ -32,6 +32,8 @@ pub enum NotUnderstood {
     Value,
     Query,
     QueryName,
+    /// An escaped question mark in the path: some servers read a query behind it.
+    QueryInPath,
     Cookies,
     CookieName,
     Credentials,
@@ -60,6 +62,7 @@ impl NotUnderstood {
             Self::Value => "the field has a value that applications read differently",
             Self::Query => "its query is not encoded as clients encode it",
             Self::QueryName => "its query has a parameter whose name may be read as this one",
+            Self::QueryInPath => "its path has an escaped question mark, behind which some servers read a query",
             Self::Cookies => "its Cookie header is not as clients write it",
             Self::CookieName => "it has a cookie whose name may be read as this one",
             Self::Credentials => "its Authorization header is not as clients write it",

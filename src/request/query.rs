@@ -7,6 +7,7 @@ use super::name::flattened;
 use super::name::is_read_as;
 use super::not_understood::NotUnderstood;
 use super::nul;
+use super::path::queries_within;
 use super::percent;
 use super::percent::Escapes;
 use super::strict::Presence;
@@ -18,28 +19,68 @@ use super::urlencoded;
 use crate::head::Fields;
 use crate::head::KnownName;
 
-/// Every value of `name` in a query, percent-decoded, `+` as space.
-///
-/// A query that applications read differently yields every reading: in `a=1;b=2` the `a` is `1;b=2` and `1`.
-pub fn query_values<'r>(query: &'r str, name: &'r str) -> impl Iterator<Item = Cow<'r, str>> {
-    urlencoded::values(query.as_bytes(), name)
+/// The query of a request.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct RequestQuery<'r> {
+    /// As it came, without `?`; empty when there is none.
+    sent: &'r str,
+    /// What follows an escaped question mark in the path: servers that decode the path first read a query behind it. One text
+    /// for each layer of escapes.
+    in_path: Vec<String>,
 }
 
-/// Whether [`query_values`] surely finds every value that some application reads.
-pub fn judge_query(query: &str, name: &str) -> Result<(), NotUnderstood> {
-    if query.is_empty() {
-        return Ok(());
+impl<'r> RequestQuery<'r> {
+    /// `path` is the path as it came.
+    pub fn new(path: &str, sent: Option<&'r str>) -> Self {
+        Self { sent: sent.unwrap_or_default(), in_path: queries_within(path) }
     }
-    strict(query)?.judge(query.as_bytes(), name).map_err(of_query)
-}
 
-/// Whether every application reads the parameter alike: it occurs once, under exactly this name.
-pub fn query_is_sole(query: &str, name: &str) -> bool {
-    strict(query).and_then(|pairs| pairs.presence(query.as_bytes(), name)) == Ok(Presence::Once)
-}
+    pub fn is_empty(&self) -> bool {
+        self.sent.is_empty() && self.in_path.is_empty()
+    }
 
-fn strict(query: &str) -> Result<StrictPairs, NotUnderstood> {
-    StrictPairs::read(query.as_bytes(), PairsIn::Query, Charset::Utf8)
+    /// Whether applications may read different queries.
+    pub fn is_ambiguous(&self) -> bool {
+        !self.in_path.is_empty()
+    }
+
+    /// Every query that an application may read, the one that was sent first.
+    pub fn readings(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.sent).chain(self.in_path.iter().map(String::as_str))
+    }
+
+    /// Every value of `name`, percent-decoded, `+` as space.
+    ///
+    /// A query that applications read differently yields every reading: in `a=1;b=2` the `a` is `1;b=2` and `1`.
+    pub fn values<'q>(&'q self, name: &'q str) -> impl Iterator<Item = Cow<'q, str>> {
+        self.readings().flat_map(move |query| urlencoded::values(query.as_bytes(), name))
+    }
+
+    /// The values of `name` in the query that was sent.
+    pub fn sent_values<'q>(&'q self, name: &'q str) -> impl Iterator<Item = Cow<'q, str>> {
+        urlencoded::values(self.sent.as_bytes(), name)
+    }
+
+    /// Whether [`Self::values`] surely finds every value that some application reads.
+    pub fn judge(&self, name: &str) -> Result<(), NotUnderstood> {
+        if self.is_ambiguous() {
+            return Err(NotUnderstood::QueryInPath);
+        }
+        if self.sent.is_empty() {
+            return Ok(());
+        }
+        self.strict()?.judge(self.sent.as_bytes(), name).map_err(of_query)
+    }
+
+    /// Whether every application reads the parameter alike: it occurs once, under exactly this name.
+    pub fn is_sole(&self, name: &str) -> bool {
+        !self.is_ambiguous()
+            && self.strict().and_then(|pairs| pairs.presence(self.sent.as_bytes(), name)) == Ok(Presence::Once)
+    }
+
+    fn strict(&self) -> Result<StrictPairs, NotUnderstood> {
+        StrictPairs::read(self.sent.as_bytes(), PairsIn::Query, Charset::Utf8)
+    }
 }
 
 fn of_query(reason: NotUnderstood) -> NotUnderstood {
@@ -148,9 +189,20 @@ mod tests {
 
     #[test]
     fn a_query_yields_every_value_of_a_name_in_order() {
-        assert_eq!(query_values("a=1&b=2&a=%33", "a").collect::<Vec<_>>(), ["1", "3"]);
-        assert_eq!(query_values("", "a").count(), 0);
-        assert!(matches!(query_values("a=1", "a").next(), Some(Cow::Borrowed("1"))));
+        let values = |path: &str, sent: &str| {
+            let query = RequestQuery::new(path, Some(sent));
+            (query.values("a").map(Cow::into_owned).collect::<Vec<_>>(), query.judge("a").is_ok(), query.is_sole("a"))
+        };
+        let found = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect::<Vec<_>>();
+        assert_eq!(values("/", "a=1&b=2&a=%33"), (found(&["1", "3"]), true, false));
+        assert_eq!(values("/", ""), (found(&[]), true, false));
+        assert_eq!(values("/x", "a=1"), (found(&["1"]), true, true));
+        // Servers that decode the path first read a query behind its question mark.
+        assert_eq!(values("/x%3Fa=2", ""), (found(&["2"]), false, false));
+        assert_eq!(values("/x%3fa=2", "a=1"), (found(&["1", "2"]), false, false));
+        assert_eq!(values("/x%253Fa=2%2526a=3", ""), (found(&["2", "3"]), false, false));
+        assert_eq!(values("/x%25253Fa=2", ""), (found(&["2"]), false, false));
+        assert_eq!(values("/x%20?", "a=1"), (found(&["1"]), true, true));
     }
 
     #[test]

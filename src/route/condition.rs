@@ -12,6 +12,7 @@ use super::pattern::PathPattern;
 use super::readings::Certainty;
 use super::readings::RequestReadings;
 use super::readings::of_path;
+use super::readings::of_query;
 use super::readings::of_values;
 use crate::glob::Glob;
 use crate::head::FieldName;
@@ -20,7 +21,6 @@ use crate::list::ListId;
 use crate::request::RequestHead;
 use crate::request::header::header_values;
 use crate::request::query::cookie_values;
-use crate::request::query::query_values;
 
 /// What a request must be like to take a route. `None` and empty lists match every request.
 #[derive(Clone, Debug, Default)]
@@ -88,8 +88,8 @@ impl Condition {
             least = least.min(of_values(fits).ok_or(Mismatch::Header(name, glob))?);
         }
         for (name, glob) in &self.queries {
-            let fits = query_values(head.query, name).map(|value| glob.matches(&value));
-            least = least.min(of_values(fits).ok_or(Mismatch::Query(name, glob))?);
+            let fits = of_query(&head.query, name, |value| glob.matches(value));
+            least = least.min(fits.ok_or(Mismatch::Query(name, glob))?);
         }
         for (name, glob) in &self.cookies {
             let fits = cookie_values(head.fields, name).map(|value| glob.matches(&value));

@@ -14,6 +14,7 @@ use crate::request::method::Overrides;
 use crate::request::method::head_overrides;
 use crate::request::method::methods_in;
 use crate::request::method::query_may_hide_a_method;
+use crate::request::query::RequestQuery;
 
 /// How surely a condition holds: under one reading of the request, or under all.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -63,7 +64,7 @@ impl<'a> RequestReadings<'a> {
         let head = self.head;
         let HeadMethods { overrides, is_unknown } = self.in_head.get_or_insert_with(|| HeadMethods {
             overrides: head_overrides(head),
-            is_unknown: !head.query.is_empty() && query_may_hide_a_method(head.query),
+            is_unknown: !head.query.is_empty() && query_may_hide_a_method(&head.query),
         });
         let (body, unknown) = match self.body {
             BodyMethods::Known(methods) => (methods, *is_unknown),
@@ -96,6 +97,18 @@ pub(super) fn of_path(path: &RequestPath<'_>, fits: impl Fn(&CanonicalPath<'_>) 
         return Some(if surely { Certainty::Surely } else { Certainty::Plainly });
     }
     (others.any(fits) || path.may_be_any()).then_some(Certainty::Possibly)
+}
+
+/// How surely a parameter matches: in the query that was sent, and in those that stand in the path.
+pub(super) fn of_query(query: &RequestQuery<'_>, name: &str, fits: impl Fn(&str) -> bool) -> Option<Certainty> {
+    let sent = of_values(query.sent_values(name).map(|value| fits(&value)));
+    if !query.is_ambiguous() {
+        return sent;
+    }
+    match sent {
+        Some(_) => Some(Certainty::Plainly),
+        None => query.values(name).any(|value| fits(&value)).then_some(Certainty::Possibly),
+    }
 }
 
 /// How surely repeated values match: all of them, some, or none.

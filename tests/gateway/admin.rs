@@ -42,7 +42,7 @@ fn a_head_that_is_no_request_is_answered_with_a_problem_document() {
     };
     check("GET / HTTP/1.1\r\nHost : a\r\n\r\n", 400);
     check("nonsense\r\n\r\n", 400);
-    check("GET / HTTP/3.7\r\nHost: a\r\n\r\n", 400);
+    check("GET / HTTP/3.7\r\nHost: a\r\n\r\n", 505);
     check("GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n", 400);
     check(&format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(20_000)), 431);
 }

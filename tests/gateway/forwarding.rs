@@ -220,6 +220,35 @@ fn connections_are_kept_alive_on_both_sides() {
 }
 
 #[test]
+fn a_target_arrives_byte_for_byte() {
+    let origin = Origin::start();
+    let gateway = before(&origin);
+    let mut client = gateway.connect();
+    let path = r#"/a"<b>`^{c}|\%22%3c[d]~;e=f//../?q={"a":[1,2]}&r=<x>`|\^'"#;
+    for target in [path.to_owned(), format!("http://app.example{path}")] {
+        client.send(format!("GET {target} HTTP/1.1\r\nHost: app.example\r\n\r\n"));
+        assert_eq!(client.response().status, 200, "{target}");
+        assert_eq!(origin.last().target, path);
+    }
+}
+
+#[test]
+fn an_application_in_an_older_or_a_later_version_of_http_1_is_understood() {
+    for version in ["HTTP/1.0", "HTTP/1.2"] {
+        let head = "Transfer-Encoding: chunked\r\nConnection: keep-alive";
+        let answer = format!("{version} 200 OK\r\n{head}\r\n\r\n2 \r\nok\r\n0\r\n\r\n");
+        let origin = Origin::answering(move |_| Answer::raw(&answer));
+        let gateway = before(&origin);
+        let mut client = gateway.connect();
+        for _ in 0..2 {
+            assert_eq!(gateway.get("/").send_on(&mut client).text(), "ok", "{version}");
+        }
+        // An older one that sends chunks may not know where they end.
+        assert_eq!(origin.connections(), if version == "HTTP/1.0" { 2 } else { 1 });
+    }
+}
+
+#[test]
 fn requests_sent_ahead_are_answered_in_order() {
     let origin = Origin::answering(|received| Answer::ok(&received.target));
     let gateway = before(&origin);

@@ -128,6 +128,45 @@ fn behind_a_trusted_proxy_the_list_is_passed_on_with_the_peer_at_its_end() {
     assert_eq!(received.header("x-forwarded-proto"), Some("https"));
 }
 
+#[test]
+fn what_a_trusted_proxy_says_of_the_scheme_is_understood_however_it_is_written() {
+    let origin = Origin::start();
+    let trusted = "client_ip: {trusted_proxies: [127.0.0.0/8]}";
+    let gateway = Gateway::start(format!("upstream: {}\n{trusted}", origin.url()));
+    let forwarded = |lines: &[&str]| {
+        let request = lines.iter().fold(gateway.get("/"), |request, line| request.header("X-Forwarded-Proto", line));
+        assert_eq!(request.status(), 200);
+        origin.last().header("x-forwarded-proto").map(str::to_owned).expect("it is always set")
+    };
+    for (lines, expected) in [
+        (&["https"][..], "https"),
+        (&["HTTPS"], "https"),
+        (&["Wss"], "wss"),
+        (&["ws"], "ws"),
+        (&["http, https"], "https"),
+        (&["https,http"], "http"),
+        (&["https , "], "https"),
+        (&["http", "https"], "https"),
+        (&[""], "http"),
+        (&["gopher"], "http"),
+        (&["https, gopher"], "http"),
+    ] {
+        assert_eq!(forwarded(lines), expected, "{lines:?}");
+    }
+}
+
+#[test]
+fn empty_forwarding_fields_of_a_trusted_proxy_are_none() {
+    let origin = Origin::start();
+    let gateway = behind_trusted_proxy(&origin, "header: x-forwarded-for");
+    let request = gateway.get("/").header("X-Forwarded-For", "").header("Forwarded", " ");
+    assert_eq!(request.header("X-Forwarded-Host", "a.example, b.example").status(), 200);
+    let received = origin.last();
+    assert_eq!(received.header("x-forwarded-for"), Some("127.0.0.1"));
+    assert_eq!(received.header("forwarded"), Some("for=127.0.0.1"));
+    assert_eq!(received.header("x-forwarded-host"), Some("b.example"));
+}
+
 /// The statuses of two clients that share a budget of one request, or do not.
 fn two_clients(settings: &str, first: &str, second: &str) -> (Response, Response) {
     let origin = Origin::start();

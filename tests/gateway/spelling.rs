@@ -82,6 +82,29 @@ fn every_spelling_of_a_limited_path_meets_its_limit() {
 }
 
 #[test]
+fn a_query_behind_an_escaped_question_mark_meets_its_route() {
+    let origin = Origin::start();
+    for path in
+        ["/index.php%3Fr=admin", "/index.php%3fr=admin", "/index.php%253Fr%253Dadmin", "/index.php%3Fa=b%26r=admin"]
+    {
+        let gateway = one_request(&origin, "{path: /index.php, query: {r: admin}}");
+        let get = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: app.example\r\n\r\n");
+        assert_eq!(status_after(&gateway, &get("/index.php?r=admin"), &get(path)), 429, "{path}");
+    }
+    // A key of the query shares the budget of all that is not understood.
+    let gateway = Gateway::start(format!(
+        "upstream: {}\nlimits:\n  - {{name: once, key: query.user, rate: 1/hour}}",
+        origin.url()
+    ));
+    let ask = |target: &str| gateway.get(target).status();
+    assert_eq!(
+        [ask("/?user=alice"), ask("/x%3Fuser=alice"), ask("/x%3Fuser=bob"), ask("/?user=carol")],
+        [200, 429, 200, 200]
+    );
+    assert_eq!(ask("/x%3Fuser=dave"), 429);
+}
+
+#[test]
 fn a_script_is_met_with_whatever_follows_it() {
     let spellings = [
         "/wp-login.php/",

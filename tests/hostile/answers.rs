@@ -171,6 +171,12 @@ fn heads() -> Vec<Row> {
             Got::Whole(200, "ok"),
         ),
         closes("a connection that closes", fields("Connection: close\r\n"), Got::Whole(200, "ok")),
+        stays("an answer of HTTP/1.2", "HTTP/1.2 200 OK\r\nContent-Length: 2\r\n\r\nok", Got::Whole(200, "ok")),
+        stays(
+            "a thousand informational answers before",
+            format!("{}{}", "HTTP/1.1 103 Early\r\n\r\n".repeat(1000), fields("")),
+            Got::Whole(200, "ok"),
+        ),
         closes("an answer of HTTP/1.0", "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", Got::Whole(200, "ok")),
     ]
 }
@@ -211,7 +217,12 @@ fn codings() -> Vec<Row> {
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\n\r\nok",
             Got::Whole(200, "ok"),
         ),
-        closes("chunks of HTTP/1.0", old("Transfer-Encoding: chunked\r\n"), Got::Instead(502)),
+        closes("chunks of HTTP/1.0 that are none", old("Transfer-Encoding: chunked\r\n"), Got::Cut(200, "")),
+        closes(
+            "chunks of HTTP/1.0",
+            old("Transfer-Encoding: chunked\r\n").replace("\r\nok", "\r\n2\r\nok\r\n0\r\n\r\n"),
+            Got::Whole(200, "ok"),
+        ),
         closes("gzip of HTTP/1.0", old("Transfer-Encoding: gzip\r\nContent-Length: 2\r\n"), Got::Instead(502)),
         closes("identity of HTTP/1.0", old("Transfer-Encoding: identity\r\n"), Got::Whole(200, "ok")),
         to_head("HEAD with gzip", "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", Got::Instead(502)),

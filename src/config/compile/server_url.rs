@@ -18,6 +18,13 @@ pub(super) fn server_url(url: &str) -> Result<ServerUrl, InvalidValue> {
             "remove the part before the `@`",
         ));
     }
+    let lower = url.to_ascii_lowercase();
+    if ["unix:", "http://unix:", "https://unix:", "http+unix:"].iter().any(|start| lower.starts_with(start)) {
+        return Err(InvalidValue::with(
+            "a server on a Unix socket is not supported yet",
+            "let the application listen on an address too, and write that: `http://127.0.0.1:8000`",
+        ));
+    }
     let Some((scheme, rest)) = url.split_once("://") else {
         let suggestion =
             if url.contains("//") { String::new() } else { format!(": `http://{}`", url.trim_matches('/')) };
@@ -30,6 +37,18 @@ pub(super) fn server_url(url: &str) -> Result<ServerUrl, InvalidValue> {
     let is_https = match scheme.as_str() {
         "http" => false,
         "https" => true,
+        "fastcgi" | "fcgi" | "scgi" | "uwsgi" | "ajp" => {
+            return Err(InvalidValue::with(
+                format!("`{scheme}://` is not supported: the gateway speaks HTTP to applications"),
+                "write the address of the web server in front of it: `http://127.0.0.1:8000`",
+            ));
+        }
+        "ws" => {
+            return Err(InvalidValue::with("`ws://` is not supported for servers", format!("write `http://{rest}`")));
+        }
+        "wss" => {
+            return Err(InvalidValue::with("`wss://` is not supported for servers", format!("write `https://{rest}`")));
+        }
         _ => {
             return Err(InvalidValue::with(
                 format!("`{scheme}://` is not supported for servers"),
@@ -98,6 +117,15 @@ mod tests {
         const EXAMPLE: &str = "write one such as `http://127.0.0.1:8000` or `http://app.internal`";
         check("127.0.0.1:8000", Err("a server's URL begins with `http://`: `http://127.0.0.1:8000`"));
         check("//app", Err("a server's URL begins with `http://`"));
+        const ADDRESS: &str = "let the application listen on an address too, and write that: `http://127.0.0.1:8000`";
+        const IN_FRONT: &str = "write the address of the web server in front of it: `http://127.0.0.1:8000`";
+        for url in
+            ["unix:/run/app.sock", "http://unix:/run/app.sock", "unix:///run/app.sock", "http+unix://%2Frun%2Fapp"]
+        {
+            check(url, Err(ADDRESS));
+        }
+        check("fastcgi://127.0.0.1:9000", Err(IN_FRONT));
+        check("wss://app", Err("write `https://app`"));
         check("ftp://app", Err("write `http://app` or `https://app`"));
         check("http://app/api", Err("write `http://app`: requests keep their own path"));
         check("http://app?x=1", Err("write `http://app`: requests keep their own path"));

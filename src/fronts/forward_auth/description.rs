@@ -4,6 +4,7 @@
 use http::Method;
 
 use super::endpoint::Endpoint;
+use crate::client::forwarded::forwarded_scheme;
 use crate::gateway::admit::framing::BadRequest;
 use crate::head::Fields;
 use crate::head::KnownName;
@@ -73,7 +74,7 @@ impl Description {
         let target = FORWARDED_URI.span(fields)?;
         let method = FORWARDED_METHOD.method(fields)?;
         let host = Some(FORWARDED_HOST.span(fields)?);
-        let scheme = FORWARDED_PROTO.scheme(fields)?;
+        let scheme = forwarded_proto(fields)?;
         Ok(Self { method, target, host, scheme })
     }
 
@@ -81,7 +82,7 @@ impl Description {
         let target = ORIGINAL_URI.span(fields)?;
         let method = ORIGINAL_METHOD.method(fields)?;
         let host = Some(HOST.span(fields)?);
-        let scheme = FORWARDED_PROTO.scheme(fields).unwrap_or(own_scheme);
+        let scheme = forwarded_proto(fields).unwrap_or(own_scheme);
         Ok(Self { method, target, host, scheme })
     }
 
@@ -157,14 +158,15 @@ impl Header {
     fn method(self, fields: &Fields) -> Result<Method, BadDescription> {
         Method::from_bytes(fields.slice(self.span(fields)?)).map_err(|_| BadDescription::Malformed(self.0))
     }
+}
 
-    /// WebSocket is HTTP until it is upgraded.
-    fn scheme(self, fields: &Fields) -> Result<&'static str, BadDescription> {
-        match fields.slice(self.span(fields)?) {
-            b"http" | b"ws" => Ok("http"),
-            b"https" | b"wss" => Ok("https"),
-            _ => Err(BadDescription::Malformed(self.0)),
-        }
+/// WebSocket is HTTP until it is upgraded.
+fn forwarded_proto(fields: &Fields) -> Result<&'static str, BadDescription> {
+    FORWARDED_PROTO.span(fields)?;
+    match forwarded_scheme(fields) {
+        Some("http" | "ws") => Ok("http"),
+        Some(_) => Ok("https"),
+        None => Err(BadDescription::Malformed(FORWARDED_PROTO.0)),
     }
 }
 

@@ -195,11 +195,14 @@ fn settle_host(head: &mut RequestHead, local: SocketAddr) -> Result<(), BadReque
     Ok(())
 }
 
-/// Compares without case. Either side may omit the default port.
+/// Compares without case. Either side may omit the default port, and the dot at the end of a name.
 fn is_same_host(host: &[u8], authority: &[u8], scheme: Option<Scheme>) -> bool {
     let port: &[u8] = if scheme == Some(Scheme::Https) { b":443" } else { b":80" };
-    let bare = |name: &'_ [u8]| name.strip_suffix(port).map_or(name.len(), <[u8]>::len);
-    host[..bare(host)].eq_ignore_ascii_case(&authority[..bare(authority)])
+    let [host, authority] = [host, authority].map(|name| {
+        let name = name.strip_suffix(port).unwrap_or(name);
+        name.strip_suffix(b".").unwrap_or(name)
+    });
+    host.eq_ignore_ascii_case(authority)
 }
 
 /// Whether this is a name or an address, with or without a port. User names, lists, spaces and escapes are not allowed.

@@ -42,6 +42,7 @@ impl HeaderKind {
             Some(b'a' | b'c' | b'd' | b'f' | b'h' | b'i' | b'p' | b'r' | b't' | b'w') if is_vendor(name) => {
                 Self::Forwarding
             }
+            Some(b'c' | b't' | b'k' | b'p') if is_run_together(name) => Self::Misleading,
             _ => Self::EndToEnd,
         }
     }
@@ -106,6 +107,7 @@ impl HeaderKind {
             | "x-https"
             | "x-request-id" => Self::Forwarding,
             _ if name.starts_with("x-forward") || name.starts_with("x-proxied") => Self::Forwarding,
+            _ if is_run_together(name) => Self::Misleading,
             _ => Self::EndToEnd,
         }
     }
@@ -147,6 +149,41 @@ impl HeaderKind {
         }
     }
 }
+
+/// Whether a name is that of a framing or forwarding header but for its dashes (`TransferEncoding`): some servers look names up
+/// without them.
+fn is_run_together(name: &str) -> bool {
+    let letters = name.bytes().filter(|byte| *byte != b'-');
+    // Called for every header that is not known: most differ in their last letter.
+    RUN_TOGETHER
+        .iter()
+        .any(|known| known.as_bytes().last() == name.as_bytes().last() && letters.clone().eq(known.bytes()))
+}
+
+/// Without dashes.
+const RUN_TOGETHER: [&str; 21] = [
+    "cfconnectingip",
+    "contentlength",
+    "keepalive",
+    "proxyauthorization",
+    "proxyconnection",
+    "transferencoding",
+    "trueclientip",
+    "xclientip",
+    "xforwardedby",
+    "xforwardedfor",
+    "xforwardedhost",
+    "xforwardedport",
+    "xforwardedproto",
+    "xforwardedprotocol",
+    "xforwardedscheme",
+    "xforwardedserver",
+    "xforwardedssl",
+    "xoriginalurl",
+    "xrealip",
+    "xrequestid",
+    "xrewriteurl",
+];
 
 /// The name that some application reads instead of a name with unusual characters; `None` for a name without any.
 pub(super) fn dashed(name: &str) -> Option<String> {
@@ -295,6 +332,11 @@ mod tests {
             "Path_Info",
             "X-Script-Name",
             "X.Real.IP",
+            "TransferEncoding",
+            "Content-Len-gth",
+            "XForwardedFor",
+            "X-ForwardedFor",
+            "CF-ConnectingIP",
         ] {
             check(name, HeaderKind::Misleading);
         }

@@ -13,6 +13,8 @@ use super::header_kind::HOPS;
 use super::header_kind::HeaderKind;
 use super::significant_headers::SignificantHeaders;
 use crate::client::Identity;
+use crate::client::forwarded::forwarded_scheme;
+use crate::client::forwarded::last_element;
 use crate::gateway::admit::request_id::RequestId;
 use crate::head::Fields;
 use crate::head::KnownName;
@@ -175,32 +177,30 @@ impl DescribedForwarding {
             return Self::default();
         }
         let mut addresses = joined(fields, KnownName::X_FORWARDED_FOR, b", ");
-        if fields.has(KnownName::X_FORWARDED_FOR) {
+        if !addresses.is_empty() {
             addresses.extend_from_slice(b", ");
         }
         let elements = fields.has(KnownName::FORWARDED).then(|| {
             let mut list = joined(fields, KnownName::FORWARDED, b", ");
-            list.extend_from_slice(b", for=");
+            if !list.is_empty() {
+                list.extend_from_slice(b", ");
+            }
+            list.extend_from_slice(b"for=");
             list.extend_from_slice(forwarded_node(identity.peer.address()).as_bytes());
             if is_tls {
                 list.extend_from_slice(b";proto=https");
             }
             list
         });
-        let host = fields.single(KnownName::X_FORWARDED_HOST).filter(|host| is_sane_host(host));
+        let host = last_element(fields, KnownName::X_FORWARDED_HOST).filter(|host| is_sane_host(host));
         Self { addresses, host: host.map(<[u8]>::to_vec), elements }
     }
 }
 
 /// The scheme of the client's connection: of this connection, or of the one that a trusted proxy describes.
 pub fn scheme(fields: &Fields, identity: &Identity, is_tls: bool) -> &'static str {
-    let proto = if identity.peer_is_trusted { fields.single(KnownName::X_FORWARDED_PROTO) } else { None };
-    match proto {
-        Some(b"https") => "https",
-        Some(b"http") => "http",
-        _ if is_tls => "https",
-        _ => "http",
-    }
+    let described = if identity.peer_is_trusted { forwarded_scheme(fields) } else { None };
+    described.unwrap_or(if is_tls { "https" } else { "http" })
 }
 
 /// Turns the headers of an answer into those that the client gets. `Content-Length` is kept if it describes a body that
@@ -241,9 +241,10 @@ fn is_sane_host(host: &[u8]) -> bool {
     !host.is_empty() && host.len() <= 261 && host.iter().all(fits)
 }
 
-/// All values of a header as one.
+/// All values of a header as one, without those that are empty.
 fn joined(fields: &Fields, name: KnownName, separator: &[u8]) -> Vec<u8> {
-    fields.get_all(name).collect::<SmallVec<[&[u8]; 4]>>().join(separator)
+    let values = fields.get_all(name).map(<[u8]>::trim_ascii).filter(|value| !value.is_empty());
+    values.collect::<SmallVec<[&[u8]; 4]>>().join(separator)
 }
 
 fn write_address(text: &mut Vec<u8>, address: IpAddr) {

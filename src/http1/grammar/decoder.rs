@@ -17,9 +17,19 @@ use super::trailers;
 #[derive(Debug)]
 pub struct BodyDecoder {
     state: State,
+    sender: Sender,
     /// In bytes: the data of all chunks so far, and their extensions.
     data: u64,
     extensions: u64,
+}
+
+/// Who sends a body, and how exactly its chunks must be written.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Sender {
+    /// As the grammar of RFC 9112, section 7.1 has it, without blanks behind a size.
+    Client,
+    /// Some servers pad sizes with blanks. Nothing else is read out of an answer than what is written anew.
+    Server,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -36,14 +46,14 @@ enum State {
 }
 
 impl BodyDecoder {
-    pub fn new(length: BodyLength) -> Self {
+    pub fn new(length: BodyLength, sender: Sender) -> Self {
         let state = match length {
             BodyLength::Known(0) => State::Complete,
             BodyLength::Known(length) => State::Known(length),
             BodyLength::Chunked => State::ChunkSize,
             BodyLength::UntilClose => State::UntilClose,
         };
-        Self { state, data: 0, extensions: 0 }
+        Self { state, sender, data: 0, extensions: 0 }
     }
 
     /// Takes the next part of the body off the front of `read`. `None`: the body is complete, or more must be read behind the
@@ -130,7 +140,11 @@ impl BodyDecoder {
         let (digits, extension) = line.split_at(digits);
         let size = str::from_utf8(digits).ok().filter(|digits| digits.len() <= MAX_DIGITS);
         let size = size.and_then(|digits| u64::from_str_radix(digits, 16).ok()).ok_or(InvalidMessage::ChunkSize)?;
-        if !is_extension(extension) {
+        let is_extension = match self.sender {
+            Sender::Client => are_extensions(extension),
+            Sender::Server => is_padding_or_text(extension),
+        };
+        if !is_extension {
             return Err(InvalidMessage::ChunkSize);
         }
         // Blanks do not count: the length of a line is bounded.
@@ -156,10 +170,55 @@ fn take(read: &mut BytesMut, most: u64) -> Bytes {
 }
 
 /// Whether this may follow a chunk size: blanks, which some servers pad it with, and then nothing but a semicolon and text.
-fn is_extension(extension: &[u8]) -> bool {
+fn is_padding_or_text(extension: &[u8]) -> bool {
     let first = extension.iter().find(|byte| !is_blank(**byte));
-    let is_text = |byte: &u8| *byte == b'\t' || (*byte >= b' ' && *byte != DELETE);
-    first.is_none_or(|first| *first == b';') && extension.iter().all(is_text)
+    first.is_none_or(|first| *first == b';') && extension.iter().all(|byte| is_text(*byte))
+}
+
+/// Whether these are extensions: `;name`, `;name=value` and `;name="quoted"`, any number of them. Blanks may stand behind a
+/// semicolon.
+fn are_extensions(extensions: &[u8]) -> bool {
+    let mut rest = extensions;
+    while let Some((b';', behind)) = rest.split_first() {
+        let Some(behind) = skip_token(behind.trim_ascii_start()) else { return false };
+        rest = match behind {
+            [b'=', b'"', quoted @ ..] => match skip_quoted(quoted) {
+                Some(behind) => behind,
+                None => return false,
+            },
+            [b'=', value @ ..] => match skip_token(value) {
+                Some(behind) => behind,
+                None => return false,
+            },
+            behind => behind,
+        };
+    }
+    rest.is_empty()
+}
+
+/// What follows a token of at least one character.
+fn skip_token(text: &[u8]) -> Option<&[u8]> {
+    let length = text.iter().take_while(|byte| is_token_byte(**byte)).count();
+    (length > 0).then(|| &text[length..])
+}
+
+/// What follows the closing quotation mark.
+fn skip_quoted(mut text: &[u8]) -> Option<&[u8]> {
+    loop {
+        text = match text {
+            [b'"', behind @ ..] => return Some(behind),
+            [b'\\', byte, behind @ ..] | [byte, behind @ ..] if is_text(*byte) => behind,
+            _ => return None,
+        };
+    }
+}
+
+fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+fn is_text(byte: u8) -> bool {
+    byte == b'\t' || (byte >= b' ' && byte != DELETE)
 }
 
 fn is_blank(byte: u8) -> bool {

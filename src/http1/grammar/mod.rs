@@ -12,6 +12,7 @@ mod write_buffer;
 
 pub use self::body_length::BodyLength;
 pub use self::decoder::BodyDecoder;
+pub use self::decoder::Sender;
 pub use self::encoder::BodyEncoder;
 pub use self::error::IncompleteBody;
 pub use self::error::InvalidMessage;

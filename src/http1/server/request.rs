@@ -101,7 +101,7 @@ fn check_method(line: &[u8]) -> Result<(), StatusCode> {
 fn request_line(line: &[u8], start: usize) -> Result<(Method, Span, Version), StatusCode> {
     let (line, version) = match line.strip_suffix(b" HTTP/1.1") {
         Some(line) => (line, Version::HTTP_11),
-        None => (line.strip_suffix(b" HTTP/1.0").ok_or(StatusCode::BAD_REQUEST)?, Version::HTTP_10),
+        None => other_version(line)?,
     };
     let space = memchr(b' ', line).ok_or(StatusCode::BAD_REQUEST)?;
     let method = Method::from_bytes(&line[..space]).map_err(|_| StatusCode::BAD_REQUEST)?;
@@ -109,6 +109,19 @@ fn request_line(line: &[u8], start: usize) -> Result<(Method, Span, Version), St
         return Err(StatusCode::URI_TOO_LONG);
     }
     Ok((method, Span::new(start + space + 1, start + line.len()), version))
+}
+
+/// The line without its version, where that is not 1.1. A later version of HTTP/1 can be read as 1.1 (RFC 9110, section 6.2).
+fn other_version(line: &[u8]) -> Result<(&[u8], Version), StatusCode> {
+    let (line, version) = line.split_last_chunk::<9>().ok_or(StatusCode::BAD_REQUEST)?;
+    match version {
+        b" HTTP/1.0" => Ok((line, Version::HTTP_10)),
+        [b' ', b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'2'..=b'9'] => Ok((line, Version::HTTP_11)),
+        [b' ', b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9'] => {
+            Err(StatusCode::HTTP_VERSION_NOT_SUPPORTED)
+        }
+        _ => Err(StatusCode::BAD_REQUEST),
+    }
 }
 
 impl RequestFraming {

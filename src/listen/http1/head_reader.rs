@@ -84,7 +84,8 @@ impl HeadReader {
             return Err(StatusCode::BAD_REQUEST);
         }
         if is_too_long {
-            return Err(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+            let is_target = !read[..self.limits.bytes.min(read.len())].contains(&b'\n');
+            return Err(if is_target { StatusCode::URI_TOO_LONG } else { StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE });
         }
         let Some(end) = end else {
             // Not before the first byte: only then does the head timeout start.

@@ -22,6 +22,7 @@ use crate::head::ResponseHead;
 use crate::http1::grammar::BodyDecoder;
 use crate::http1::grammar::BodyLength;
 use crate::http1::grammar::IncompleteBody;
+use crate::http1::grammar::Sender;
 use crate::http1::grammar::WriteBuffer;
 use crate::http1::server::response;
 use crate::listen::Connection;
@@ -114,7 +115,7 @@ impl SharedChannel {
 
     /// The head of a request was read. `body` is the length of its body.
     pub(super) fn begin(&mut self, body: BodyLength) {
-        let decoder = BodyDecoder::new(body);
+        let decoder = BodyDecoder::new(body, Sender::Client);
         self.may_send_interim = true;
         self.body = if decoder.is_complete() { BodyState::Complete } else { BodyState::Open(decoder) };
     }

@@ -60,7 +60,7 @@ async fn check_malformed(head: &'static str, status: u16) {
 async fn a_malformed_head_is_answered_and_its_connection_closed() {
     check_malformed("GET\r\n\r\n", 400).await;
     check_malformed("GET / HTTP/1.1\r\nHo st: a\r\n\r\n", 400).await;
-    check_malformed("GET / HTTP/3.0\r\nHost: a\r\n\r\n", 400).await;
+    check_malformed("GET / HTTP/3.0\r\nHost: a\r\n\r\n", 505).await;
     check_malformed("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n12", 400).await;
     check_malformed("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: cow\r\n\r\n", 400).await;
 }

@@ -21,5 +21,21 @@ pub(super) fn decode_once(path: &str) -> Option<String> {
     Some(percent::text(Cow::Owned(plain)).into_owned())
 }
 
+/// What stands behind an escaped question mark, for each layer of escapes in which there is one.
+pub(in crate::request) fn queries_within(path: &str) -> Vec<String> {
+    let mut queries = Vec::new();
+    let mut text = Cow::Borrowed(path);
+    for _ in 0..MAX_DECODE_ROUNDS {
+        let Some(plain) = decode_once(&text) else { break };
+        if let Some((_, query)) = plain.split_once('?')
+            && queries.last().is_none_or(|last| last != query)
+        {
+            queries.push(query.to_owned());
+        }
+        text = Cow::Owned(plain);
+    }
+    queries
+}
+
 /// Three rounds: more nesting than that is an attack, not an encoding.
 pub(super) const MAX_DECODE_ROUNDS: usize = 3;

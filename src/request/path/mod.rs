@@ -11,6 +11,7 @@ pub(crate) mod script;
 mod windows;
 
 pub use self::canonical::CanonicalPath;
+pub(in crate::request) use self::decode::queries_within;
 pub use self::request_path::RequestPath;
 
 #[cfg(test)]

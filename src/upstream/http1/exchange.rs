@@ -33,6 +33,7 @@ use crate::upstream::error::AttemptError;
 use crate::upstream::error::BoxError;
 use crate::upstream::error::FailureCause;
 use crate::upstream::informational::MAX_INFORMATIONAL;
+use crate::upstream::informational::MAX_PASSED_ON;
 use crate::upstream::informational::OnInformational;
 use crate::upstream::outgoing::OutgoingRequest;
 use crate::upstream::response::ResponseBody;
@@ -125,7 +126,9 @@ impl Http1Connection {
                 if progress.informational > MAX_INFORMATIONAL {
                     return Poll::Ready(Err(InvalidResponse::TooManyInterim.into()));
                 }
-                on_informational(parsed.head);
+                if progress.informational <= MAX_PASSED_ON {
+                    on_informational(parsed.head);
+                }
                 continue;
             }
             if !response::could_begin(&self.read) {

@@ -1,5 +1,6 @@
 //! Sends one request over a connection, and reads the head of its answer.
 
+use std::borrow::Cow;
 use std::future::poll_fn;
 use std::mem;
 use std::pin::Pin;
@@ -17,6 +18,7 @@ use http::HeaderValue;
 use http::Method;
 use http::Request;
 use http::Response;
+use http::StatusCode;
 use http::Uri;
 use http::header::CONNECTION;
 use http::header::CONTENT_LENGTH;
@@ -39,6 +41,7 @@ use crate::upstream::error::AttemptError;
 use crate::upstream::error::BoxError;
 use crate::upstream::error::FailureCause;
 use crate::upstream::informational::MAX_INFORMATIONAL;
+use crate::upstream::informational::MAX_PASSED_ON;
 use crate::upstream::informational::OnInformational;
 use crate::upstream::outgoing::OutgoingRequest;
 use crate::upstream::replay::ReplayBody;
@@ -150,12 +153,23 @@ impl Http2Stream {
         }
         let host = host.and_then(|host| Authority::try_from(host.as_bytes()).ok());
         let mut target = uri::Parts::default();
-        target.path_and_query = request.head.path_and_query().parse().ok();
+        target.path_and_query = visible(request.head.path_and_query()).parse().ok();
         target.authority = host.or_else(|| self.fallback.parse().ok());
         target.scheme = Some(if self.is_https { Scheme::HTTPS } else { Scheme::HTTP });
         *head.uri_mut() = Uri::from_parts(target).unwrap_or_default();
         head
     }
+}
+
+/// A target without the bytes that the library refuses, though clients send them (`/?q={"a":1}`, `/a<b`): they are escaped.
+fn visible(target: &str) -> Cow<'_, str> {
+    let refused = ['"', '<', '>', '`'];
+    if !target.contains(refused) {
+        return Cow::Borrowed(target);
+    }
+    let escaped =
+        |char: char| if refused.contains(&char) { format!("%{:02X}", u32::from(char)) } else { char.to_string() };
+    Cow::Owned(target.chars().map(escaped).collect::<Vec<_>>().concat())
 }
 
 /// Ready with the answer, or with why there is none. Informational answers ahead of it go to `on_informational`.
@@ -166,11 +180,16 @@ fn poll_answer(
     cx: &mut Context<'_>,
 ) -> Poll<Result<Result<Response<h2::RecvStream>, h2::Error>, FailureCause>> {
     while let Poll::Ready(Some(Ok(interim))) = answer.poll_informational(cx) {
+        if interim.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return Poll::Ready(Err(FailureCause::UnexpectedUpgrade));
+        }
         *informational += 1;
         if *informational > MAX_INFORMATIONAL {
             return Poll::Ready(Err(FailureCause::InvalidResponse("informational answers without end".into())));
         }
-        on_informational(ResponseHead::from_headers(interim.status(), interim.headers()));
+        if *informational <= MAX_PASSED_ON {
+            on_informational(ResponseHead::from_headers(interim.status(), interim.headers()));
+        }
     }
     Pin::new(answer).poll(cx).map(Ok)
 }

@@ -9,7 +9,7 @@ pub enum InvalidResponse {
     Head,
     #[error("its head is too long")]
     TooLong,
-    #[error("it sends too many informational responses")]
+    #[error("it sends informational responses without end")]
     TooManyInterim,
     #[error("its head has too many fields")]
     TooManyFields,

@@ -16,7 +16,7 @@ use crate::http1::grammar::list_has;
 pub(super) fn framing_of(lines: &HeadLines, method: &Method) -> Result<(BodyLength, bool), InvalidResponse> {
     let HeadLines { status, version, .. } = *lines;
     let framing = Framing::of(&lines.fields)?;
-    let body = framing.body(status, version, method)?;
+    let body = framing.body(status, method)?;
     let may_send_body_anyway = status == StatusCode::NO_CONTENT && framing.announces_body();
     Ok((body, body != BodyLength::UntilClose && !may_send_body_anyway && framing.keeps_alive(version)))
 }
@@ -65,13 +65,12 @@ impl Framing {
     }
 
     /// The length of the body of a response to `method` (RFC 9112, section 6.3).
-    fn body(&self, status: StatusCode, version: Version, method: &Method) -> Result<BodyLength, InvalidResponse> {
+    fn body(&self, status: StatusCode, method: &Method) -> Result<BodyLength, InvalidResponse> {
         let is_empty = *method == Method::HEAD
             || status.is_informational()
             || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         match (self.coding, self.length) {
             (TransferCoding::Unsupported, _) => Err(InvalidResponse::Coding),
-            (TransferCoding::Chunked, _) if version == Version::HTTP_10 => Err(InvalidResponse::Coding),
             _ if is_empty => Ok(BodyLength::Known(0)),
             (TransferCoding::Chunked, _) => Ok(BodyLength::Chunked),
             (TransferCoding::None, None) => Ok(BodyLength::UntilClose),
@@ -85,7 +84,9 @@ impl Framing {
     }
 
     fn keeps_alive(&self, version: Version) -> bool {
-        !self.closes && (version != Version::HTTP_10 || self.asks_keep_alive)
+        // An older server that sends chunks may not know where they end.
+        let is_old = version == Version::HTTP_10;
+        !self.closes && (!is_old || self.asks_keep_alive && self.coding == TransferCoding::None)
     }
 }
 

@@ -73,6 +73,7 @@ mod tests {
         check("HTTP/1.1 204 No\r\nContent-Length: 5", Ok((BodyLength::Known(0), false)));
         check("HTTP/1.1 204 No\r\nTransfer-Encoding: chunked", Ok((BodyLength::Known(0), false)));
         check("HTTP/1.1 304 No\r\nContent-Length: 5", Ok((BodyLength::Known(0), true)));
+        check("HTTP/1.2 204 No", Ok((BodyLength::Known(0), true)));
         check("HTTP/1.1 100 Continue", Ok((BodyLength::Known(0), true)));
     }
 
@@ -97,7 +98,9 @@ mod tests {
             check(&coded(&other.replace(',', "\r\nTransfer-Encoding:")), Err(InvalidResponse::Coding));
             check(&format!("{}\r\nContent-Length: 5", coded(other)), Err(InvalidResponse::Coding));
         }
-        check("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked", Err(InvalidResponse::Coding));
+        let closes = Ok((BodyLength::Chunked, false));
+        check("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked", closes);
+        check("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: keep-alive", closes);
         check("HTTP/1.0 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: 5", Ok((BodyLength::Known(5), false)));
     }
 

@@ -30,7 +30,12 @@ pub(super) fn read(received: &[u8], most_fields: usize) -> Option<HeadLines> {
 fn status_line(line: &[u8]) -> Option<(Version, &[u8], &[u8])> {
     let (version, rest) = match line.strip_prefix(b"HTTP/1.1 ") {
         Some(rest) => (Version::HTTP_11, rest),
-        None => (Version::HTTP_10, line.strip_prefix(b"HTTP/1.0 ")?),
+        // A later version of HTTP/1 can be read as 1.1 (RFC 9110, section 6.2).
+        None => match line.strip_prefix(b"HTTP/1.")? {
+            [b'0', b' ', rest @ ..] => (Version::HTTP_10, rest),
+            [b'2'..=b'9', b' ', rest @ ..] => (Version::HTTP_11, rest),
+            _ => return None,
+        },
     };
     let (code, rest) = rest.split_first_chunk::<3>()?;
     let reason = rest.strip_prefix(b" ")?;

@@ -7,6 +7,7 @@ use http::HeaderMap;
 
 use super::BodyDecoder;
 use super::InvalidMessage;
+use super::Sender;
 use crate::corpus;
 use crate::http1::grammar::BodyEncoder;
 use crate::http1::grammar::BodyLength;
@@ -15,7 +16,13 @@ use crate::http1::grammar::WriteBuffer;
 /// A body in chunks means the same however it arrives, is not longer than what arrived, and comes back when it is
 /// written anew.
 pub fn check(bytes: &[u8]) {
-    let (body, end) = corpus::same_for_every_split(bytes, decode);
+    for sender in [Sender::Client, Sender::Server] {
+        check_from(sender, bytes);
+    }
+}
+
+fn check_from(sender: Sender, bytes: &[u8]) {
+    let (body, end) = corpus::same_for_every_split(bytes, |reads: &[&[u8]]| decode(sender, reads));
     let taken = body.data.len() + body.behind.len();
     assert!(taken <= bytes.len(), "{taken} of {} bytes", bytes.len());
     if end == Ok(true) {
@@ -23,7 +30,7 @@ pub fn check(bytes: &[u8]) {
         encoder.part(Bytes::from(body.data.clone()), &mut out);
         encoder.end(body.trailers.as_ref(), &mut out).expect("chunks end anywhere");
         let written = out.copy_to_bytes(out.remaining());
-        let (again, _) = decode(&[&written]);
+        let (again, _) = decode(Sender::Client, &[&written]);
         assert_eq!((again.data, again.trailers), (body.data, body.trailers));
     }
 }
@@ -39,9 +46,9 @@ struct Decoded {
 /// Whether the body has ended, or why it is invalid.
 type End = Result<bool, InvalidMessage>;
 
-fn decode(reads: &[&[u8]]) -> (Decoded, End) {
+fn decode(sender: Sender, reads: &[&[u8]]) -> (Decoded, End) {
     let (mut decoder, mut body, mut read) =
-        (BodyDecoder::new(BodyLength::Chunked), Decoded::default(), BytesMut::new());
+        (BodyDecoder::new(BodyLength::Chunked, sender), Decoded::default(), BytesMut::new());
     for bytes in reads {
         read.extend_from_slice(bytes);
         loop {

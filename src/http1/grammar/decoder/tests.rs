@@ -16,7 +16,7 @@ struct Decoded {
 
 /// Decodes a body that arrives in these reads.
 fn decode(length: BodyLength, reads: &[&[u8]]) -> Decoded {
-    let mut body = BodyDecoder::new(length);
+    let mut body = BodyDecoder::new(length, Sender::Server);
     let mut decoded = Decoded { data: Vec::new(), trailers: None, behind: Vec::new(), end: Ok(false) };
     let mut read = BytesMut::new();
     for bytes in reads {
@@ -106,6 +106,42 @@ fn an_invalid_chunk_ends_the_body() {
 }
 
 #[test]
+fn a_client_writes_sizes_and_extensions_as_the_grammar_has_them() {
+    let end = |line: &str| {
+        let mut read = BytesMut::from(&*format!("{line}\r\na\r\n0\r\n\r\n"));
+        let mut body = BodyDecoder::new(BodyLength::Chunked, Sender::Client);
+        while body.decode(&mut read)?.is_some() {}
+        Ok(body.is_complete())
+    };
+    for line in ["1", "01", "1;a", "1;a=b", "1; a=b", "1;a=\"b; c\\\"\";d", "1;a=\"\"", "1;chunk-signature=0123abcd"] {
+        assert_eq!(end(line), Ok(true), "{line:?}");
+    }
+    for line in [
+        "1 ",
+        "1\t",
+        "1 ;a",
+        "1;",
+        "1;a;",
+        "1;;a",
+        "1;a=",
+        "1;=b",
+        "1; ",
+        "1;a b",
+        "1;a =b",
+        "1;a= b",
+        "1;a=\"b",
+        "1;a=\"b\"c",
+        "1;a@",
+        "1;a=b ",
+        "1;\u{e9}",
+        "1;a=\"\0\"",
+        "1;a=\"\\",
+    ] {
+        assert_eq!(end(line), Err(InvalidMessage::ChunkSize), "{line:?}");
+    }
+}
+
+#[test]
 fn chunk_extensions_and_trailers_are_bounded() {
     let extension = format!("1;{}\r\na\r\n", "x".repeat(1000));
     refused_whole(&extension.repeat(17), InvalidMessage::Extensions);
@@ -144,7 +180,7 @@ fn refused_whole(sent: &str, malformed: InvalidMessage) {
 #[test]
 fn an_end_is_one_only_where_the_body_may_end_with_the_connection() {
     let ends = |length, sent: &str| {
-        let (mut decoder, mut read) = (BodyDecoder::new(length), BytesMut::from(sent));
+        let (mut decoder, mut read) = (BodyDecoder::new(length, Sender::Server), BytesMut::from(sent));
         while decoder.decode(&mut read).unwrap().is_some() {}
         decoder.end()
     };

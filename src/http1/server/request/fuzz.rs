@@ -34,15 +34,23 @@ pub fn check(bytes: &[u8]) {
 
 /// httparse and http read the same from a head that is accepted.
 fn check_with_oracle(whole: &[u8], head: &RequestHead) {
+    let line = whole.split(|byte| *byte == b'\r').find(|line| line.len() > 1).unwrap_or_default();
+    if !line.ends_with(b"HTTP/1.0") && !line.ends_with(b"HTTP/1.1") {
+        // The library knows no other version.
+        return;
+    }
     let mut slots = [httparse::EMPTY_HEADER; 32];
     let mut oracle = httparse::Request::new(&mut slots);
     let parsed = oracle.parse(whole).expect("httparse reads it");
     assert_eq!(parsed, httparse::Status::Complete(whole.len()));
     assert_eq!(oracle.method, Some(head.method.as_str()));
-    let target = oracle.path.expect("a target").replace('"', "%22").replace('<', "%3C").replace('>', "%3E");
-    let target: Uri = target.replace('`', "%60").parse().expect("http reads it");
-    assert_eq!((target.path(), target.query()), (head.path(), head.query()));
-    assert_eq!(target.authority().map(http::uri::Authority::as_str), head.authority());
+    // The library refuses some bytes that are forwarded as they came.
+    let escaped = |text: &str| text.replace('"', "%22").replace('<', "%3C").replace('>', "%3E").replace('`', "%60");
+    let target: Uri = escaped(oracle.path.expect("a target")).parse().expect("http reads it");
+    assert_eq!(target.path(), escaped(head.path()));
+    assert_eq!(target.query().map(str::to_owned), head.query().map(escaped));
+    let host = |authority: &str| authority.rsplit('@').next().unwrap_or_default().to_owned();
+    assert_eq!(target.authority().map(|authority| host(authority.as_str())), head.authority().map(str::to_owned));
     let is_length = |name: &str| name.eq_ignore_ascii_case("content-length");
     let sent = oracle.headers.iter().filter(|field| !is_length(field.name));
     let sent: Vec<_> = sent.map(|field| (field.name.to_ascii_lowercase(), field.value)).collect();

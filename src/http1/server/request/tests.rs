@@ -71,11 +71,24 @@ fn connections_stay_as_their_version_and_their_clients_say() {
 }
 
 #[test]
+fn a_later_version_of_http_1_is_read_as_1_1_and_no_other_version_is_spoken() {
+    for line in ["GET / HTTP/1.2", "GET / HTTP/1.9"] {
+        let parsed = parse_text(&format!("{line}\r\n\r\n")).unwrap();
+        assert_eq!((parsed.head.version, parsed.head.path()), (Version::HTTP_11, "/"), "{line}");
+    }
+    for line in ["GET / HTTP/2.0", "GET / HTTP/3.0", "GET / HTTP/0.9"] {
+        refused(&format!("{line}\r\n\r\n"), 505);
+    }
+}
+
+#[test]
 fn invalid_heads_are_refused() {
     for line in [
         "GET",
         "GET /",
-        "GET / HTTP/1.2",
+        "GET / HTTP/1.10",
+        "GET / HTTP/1.2 ",
+        "HTTP/1.1",
         "GET / http/1.1",
         "GET / HTTP/1.1 ",
         "GET  / HTTP/1.1",
