@@ -77,14 +77,17 @@ impl Target {
     /// The path is left as it was written: applications and signatures tell `<` from `%3C`.
     fn of_uri(fields: &mut Fields, written: Span) -> Result<Self, InvalidTarget> {
         let text = fields.slice(written);
-        let authority = memmem::find(text, b"://").map_or(0, |colon| colon + 3);
-        let path =
-            text[authority..].iter().position(|byte| b"/?#".contains(byte)).map_or(text.len(), |at| authority + at);
+        let path = match memmem::find(text, b"://").map(|colon| colon + 3) {
+            Some(start) => text[start..].iter().position(|byte| b"/?#".contains(byte)).map(|length| start + length),
+            // An authority alone has no path.
+            None => None,
+        };
+        let path = path.unwrap_or(text.len());
         let target = Uri::try_from(&text[..path]).map_err(|_| InvalidTarget::Malformed)?;
         let range = written.range();
         let whole = match &text[path..] {
             [b'/', ..] => Span::new(range.start + path, range.end),
-            [] if authority == 0 => Span::default(),
+            [] if target.scheme().is_none() => Span::default(),
             rest => {
                 let rest = [b"/", rest].concat();
                 fields.keep(&rest)

@@ -86,7 +86,9 @@ fn a_target_is_a_path_and_a_query() {
     check_target("http://h/a?q", "/a", Some("q"), Some("h"));
     check_target("http://me:secret@h/a", "/a", None, Some("h"));
     check_target("h:80", "", None, Some("h:80"));
-    assert_eq!(RequestHead::to(Method::GET, "/a b").unwrap_err(), InvalidTarget::Malformed);
+    for none in ["/a b", "*/x", "h/x", "h?x", "h#x", "h:80/x", "x/y://h/", "?x", "http://"] {
+        assert_eq!(RequestHead::to(Method::GET, none).unwrap_err(), InvalidTarget::Malformed, "{none}");
+    }
     assert_eq!(RequestHead::to(Method::GET, "").unwrap_err(), InvalidTarget::Malformed);
     assert_eq!(RequestHead::to(Method::GET, &"/".repeat(70_000)).unwrap_err(), InvalidTarget::TooLong);
 }

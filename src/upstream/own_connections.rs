@@ -31,6 +31,7 @@ pub trait Client: Sync {
 
 /// The connections without a request that belong to one client. Those in use are with their answers.
 #[derive(Debug, Default)]
+#[expect(clippy::vec_box, reason = "answers have them boxed, and give them back as they are")]
 pub struct OwnConnections(Mutex<Vec<Box<Http1Connection>>>);
 
 impl OwnConnections {

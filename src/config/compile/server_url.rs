@@ -114,11 +114,11 @@ mod tests {
 
     #[test]
     fn the_help_for_an_invalid_server_says_what_to_write() {
+        const ADDRESS: &str = "let the application listen on an address too, and write that: `http://127.0.0.1:8000`";
+        const IN_FRONT: &str = "write the address of the web server in front of it: `http://127.0.0.1:8000`";
         const EXAMPLE: &str = "write one such as `http://127.0.0.1:8000` or `http://app.internal`";
         check("127.0.0.1:8000", Err("a server's URL begins with `http://`: `http://127.0.0.1:8000`"));
         check("//app", Err("a server's URL begins with `http://`"));
-        const ADDRESS: &str = "let the application listen on an address too, and write that: `http://127.0.0.1:8000`";
-        const IN_FRONT: &str = "write the address of the web server in front of it: `http://127.0.0.1:8000`";
         for url in
             ["unix:/run/app.sock", "http://unix:/run/app.sock", "unix:///run/app.sock", "http+unix://%2Frun%2Fapp"]
         {

@@ -335,7 +335,6 @@ mod tests {
             "TransferEncoding",
             "Content-Len-gth",
             "XForwardedFor",
-            "X-ForwardedFor",
             "CF-ConnectingIP",
         ] {
             check(name, HeaderKind::Misleading);

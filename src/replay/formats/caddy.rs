@@ -81,6 +81,10 @@ pub(super) fn read(line: &[u8]) -> Option<LogLine> {
         Moment::Number(number) => of_number(*number)?,
         Moment::Text(text) => of_text(text)?,
     };
+    if line.logger.as_ref().is_some_and(|logger| logger.starts_with("http.log.error")) {
+        // The access log has the same request.
+        return Some(LogLine::NoRequest);
+    }
     let (Some(request), Some(status)) = (line.request, line.status) else {
         // The same file may hold the messages of other parts of Caddy.
         return line.logger.map(|_| LogLine::NoRequest);

@@ -128,6 +128,11 @@ fn caddy() {
         r#"{"level":"info","ts":1646861401.5,"logger":"tls","msg":"cleaning storage unit"}"#,
         LineFormat::Caddy,
     );
+    // Beside the line of the access log.
+    check_without_request(
+        r#"{"level":"error","ts":1646861401.5,"logger":"http.log.error","msg":"dial tcp 127.0.0.1:1: connect: connection refused","request":{"remote_ip":"127.0.0.1","method":"POST","host":"a","uri":"/login"},"duration":0.001,"status":502,"err_id":"x"}"#,
+        LineFormat::Caddy,
+    );
 }
 
 #[test]
@@ -186,6 +191,23 @@ fn traefik_in_its_common_format() {
     let line = r#"10.0.2.100 - - [21/Nov/2026:07:58:52 +0000] "GET / HTTP/1.1" 200 12 "-" "-" 17 "web@docker" "http://10.0.0.5:80" 3ms"#;
     let read = check(line, LineFormat::TraefikCommon, "10.0.2.100 GET - / 200 2026-11-21T07:58:52.000Z 3ms");
     assert!(read.headers.is_empty(), "Traefik writes `-` for headers that it does not log");
+    // It escapes nothing, and a request that met no router or no server has a bare `-` there.
+    for (user_agent, router, server) in [
+        ("a \"quoted\" agent", "\"web@docker\"", "\"http://10.0.0.5:80\""),
+        ("\"", "-", "-"),
+        ("a\" \"b", "\"web@docker\"", "-"),
+        ("curl/8.5.0", "\"web \"", "-"),
+    ] {
+        let line = format!(
+            r#"10.0.2.100 - - [21/Nov/2026:07:58:52 +0000] "POST /login HTTP/1.1" 404 12 "-" "{user_agent}" 17 {router} {server} 3ms"#
+        );
+        let read = check(&line, LineFormat::TraefikCommon, "10.0.2.100 POST - /login 404 2026-11-21T07:58:52.000Z 3ms");
+        assert_eq!(header(&read, "user-agent"), Some(&sent(user_agent)), "{line}");
+    }
+    check_without_request(
+        r#"10.0.2.100 - - [21/Nov/2026:07:58:52 +0000] "" 400 12 "-" "-" 17 - - 0ms"#,
+        LineFormat::TraefikCommon,
+    );
 }
 
 #[test]
