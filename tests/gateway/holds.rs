@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crate::support::Gateway;
 use crate::support::Origin;
-use crate::support::RawClient;
 use crate::support::Stopwatch;
 use crate::support::eventually;
 
