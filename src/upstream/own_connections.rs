@@ -15,6 +15,7 @@ use super::open_connection::OpenConnection;
 use super::servers::Upstream;
 use crate::head::Fields;
 use crate::head::KnownName;
+use crate::head::NameSet;
 
 /// Who sends a request.
 pub trait Client: Sync {
@@ -55,18 +56,22 @@ impl OwnConnections {
 
 /// Whether the head of a request or of an answer has credentials or a challenge of a scheme that signs in the connection.
 pub(super) fn signs_connection_in(fields: &Fields) -> bool {
-    [
-        KnownName::AUTHORIZATION,
-        KnownName::PROXY_AUTHORIZATION,
-        KnownName::WWW_AUTHENTICATE,
-        KnownName::PROXY_AUTHENTICATE,
-    ]
-    .into_iter()
-    .flat_map(|name| fields.get_all(name))
-    .flat_map(|line| line.split(|byte| *byte == b','))
-    .filter_map(|challenge| challenge.trim_ascii_start().split(|byte| !byte.is_ascii_alphanumeric()).next())
-    .any(|scheme| SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)))
+    // Most heads have none of these.
+    fields.has_any(SIGNING_IN)
+        && fields
+            .among(SIGNING_IN)
+            .flat_map(|name| fields.get_all(name))
+            .flat_map(|line| line.split(|byte| *byte == b','))
+            .filter_map(|challenge| challenge.trim_ascii_start().split(|byte| !byte.is_ascii_alphanumeric()).next())
+            .any(|scheme| SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)))
 }
+
+const SIGNING_IN: NameSet = NameSet::of(&[
+    KnownName::AUTHORIZATION,
+    KnownName::PROXY_AUTHORIZATION,
+    KnownName::WWW_AUTHENTICATE,
+    KnownName::PROXY_AUTHENTICATE,
+]);
 
 const SCHEMES: [&[u8]; 3] = [b"ntlm", b"negotiate", b"kerberos"];
 

@@ -9,6 +9,7 @@ mod examples;
 mod globs;
 mod identities;
 mod logins;
+mod loops;
 mod outcomes;
 mod proxies;
 mod routes;
