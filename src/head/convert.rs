@@ -5,6 +5,8 @@ use http::HeaderName;
 use http::HeaderValue;
 use http::Request;
 use http::StatusCode;
+use http::Uri;
+use http::uri::PathAndQuery;
 
 use super::Fields;
 use super::Name;
@@ -31,16 +33,40 @@ impl Fields {
 }
 
 impl RequestHead {
+    /// The target in origin form, as the library takes it: bytes that it refuses, though clients send them
+    /// (`/?q={"a":1}`, `/a<b`), are escaped. `None`: it is no target.
+    pub fn to_path_and_query(&self) -> Option<PathAndQuery> {
+        const REFUSED: [char; 4] = ['"', '<', '>', '`'];
+        let target = self.path_and_query();
+        if !target.contains(REFUSED) {
+            return target.parse().ok();
+        }
+        let mut escaped = String::with_capacity(target.len() + ROOM);
+        for char in target.chars() {
+            match char {
+                '"' => escaped.push_str("%22"),
+                '<' => escaped.push_str("%3C"),
+                '>' => escaped.push_str("%3E"),
+                '`' => escaped.push_str("%60"),
+                other => escaped.push(other),
+            }
+        }
+        escaped.parse().ok()
+    }
+
     /// The request with a body. Its target is in origin form.
     pub fn to_http<B>(&self, body: B) -> Request<B> {
         let mut request = Request::new(body);
         *request.method_mut() = self.method.clone();
-        *request.uri_mut() = self.path_and_query().parse().unwrap_or_default();
+        *request.uri_mut() = self.to_path_and_query().map(Uri::from).unwrap_or_default();
         *request.version_mut() = self.version;
         *request.headers_mut() = self.fields.to_header_map();
         request
     }
 }
+
+/// In bytes: enough for a few escapes.
+const ROOM: usize = 32;
 
 impl ResponseHead {
     pub fn from_headers(status: StatusCode, headers: &HeaderMap) -> Self {

@@ -223,7 +223,7 @@ fn what_a_client_sends_cannot_forge_a_line() {
     for line in gateway.stdout() {
         assert!(serde_json::from_str::<Value>(&line).is_ok_and(|line| line["time"].is_string()), "{line}");
     }
-    let line = gateway.log_line("/a%22},{%22b");
+    let line = gateway.log_line("/a\"},{\"b");
     assert_eq!(line["user_agent"], "\"},{\"b\\");
 }
 

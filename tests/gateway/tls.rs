@@ -163,7 +163,7 @@ fn the_protocol_is_what_the_two_agree_on() {
     // A client that agreed on HTTP/1.1 cannot speak HTTP/2.
     let mut client = caller.offering(&["http/1.1"]).connect(gateway.address(), "a.test");
     client.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0");
-    assert_eq!(client.response().status, 400);
+    assert_eq!(client.response().status, 505);
     assert!(client.ends());
     assert_eq!(origin.count(), 0);
 }

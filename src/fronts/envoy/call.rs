@@ -25,7 +25,7 @@ use crate::listen::Response;
 pub(super) fn request(head: &RequestHead, body: CallBody) -> http::Request<CallBody> {
     let mut request = http::Request::new(body);
     // A path that is none calls nothing.
-    *request.uri_mut() = head.path().parse().unwrap_or_default();
+    *request.uri_mut() = head.to_path_and_query().map(http::Uri::from).unwrap_or_default();
     let compression = head.fields.single(Name::of(GRPC_ENCODING)).map(HeaderValue::from_bytes);
     if let Some(Ok(compression)) = compression {
         request.headers_mut().insert(GRPC_ENCODING, compression);

@@ -1,6 +1,5 @@
 //! Sends one request over a connection, and reads the head of its answer.
 
-use std::borrow::Cow;
 use std::future::poll_fn;
 use std::mem;
 use std::pin::Pin;
@@ -153,23 +152,12 @@ impl Http2Stream {
         }
         let host = host.and_then(|host| Authority::try_from(host.as_bytes()).ok());
         let mut target = uri::Parts::default();
-        target.path_and_query = visible(request.head.path_and_query()).parse().ok();
+        target.path_and_query = request.head.to_path_and_query();
         target.authority = host.or_else(|| self.fallback.parse().ok());
         target.scheme = Some(if self.is_https { Scheme::HTTPS } else { Scheme::HTTP });
         *head.uri_mut() = Uri::from_parts(target).unwrap_or_default();
         head
     }
-}
-
-/// A target without the bytes that the library refuses, though clients send them (`/?q={"a":1}`, `/a<b`): they are escaped.
-fn visible(target: &str) -> Cow<'_, str> {
-    let refused = ['"', '<', '>', '`'];
-    if !target.contains(refused) {
-        return Cow::Borrowed(target);
-    }
-    let escaped =
-        |char: char| if refused.contains(&char) { format!("%{:02X}", u32::from(char)) } else { char.to_string() };
-    Cow::Owned(target.chars().map(escaped).collect::<Vec<_>>().concat())
 }
 
 /// Ready with the answer, or with why there is none. Informational answers ahead of it go to `on_informational`.

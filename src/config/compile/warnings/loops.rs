@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use crate::config::compile::compiler::Compiler;
 use crate::config::compile::server_url::server_url;
 use crate::config::raw::Document;
-use crate::config::raw::server::Listen;
 use crate::config::raw::Text;
+use crate::config::raw::server::Listen;
 
 impl Compiler {
     /// A request that the gateway sends to itself is sent again and again, until a bound of the process ends it.
