@@ -198,12 +198,11 @@ fn hints_of_http2_without_end_are_cut_and_those_now_and_then_as_well() {
         origin.url()
     ));
     let asked = Stopwatch::start();
-    // Which bound is reached first depends on the machine.
-    let at_once = gateway.get("/hints-at-once").status();
-    assert!(matches!(at_once, 502 | 504), "{at_once}");
     assert_eq!(gateway.get("/hints-slowly").status(), 504);
     assert!(asked.elapsed() < Duration::from_secs(10), "{:?}", asked.elapsed());
     assert_eq!(gateway.get("/hints").status(), 200);
+    // Where there is time enough, their number ends them.
+    assert_eq!(origin.gateway().get("/hints-at-once").status(), 502);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use memchr::memmem;
 use super::BodyLength;
 use super::IncompleteBody;
 use super::InvalidMessage;
+use super::is_token_byte;
 use super::trailers;
 
 /// Decodes one body, read by read.
@@ -177,23 +178,22 @@ fn is_padding_or_text(extension: &[u8]) -> bool {
 
 /// Whether these are extensions: `;name`, `;name=value` and `;name="quoted"`, any number of them. Blanks may stand behind a
 /// semicolon.
-fn are_extensions(extensions: &[u8]) -> bool {
-    let mut rest = extensions;
+fn are_extensions(text: &[u8]) -> bool {
+    skip_extensions(text).is_some_and(<[u8]>::is_empty)
+}
+
+/// What follows the last extension.
+fn skip_extensions(text: &[u8]) -> Option<&[u8]> {
+    let mut rest = text;
     while let Some((b';', behind)) = rest.split_first() {
-        let Some(behind) = skip_token(behind.trim_ascii_start()) else { return false };
-        rest = match behind {
-            [b'=', b'"', quoted @ ..] => match skip_quoted(quoted) {
-                Some(behind) => behind,
-                None => return false,
-            },
-            [b'=', value @ ..] => match skip_token(value) {
-                Some(behind) => behind,
-                None => return false,
-            },
+        let blanks = behind.iter().take_while(|byte| is_blank(**byte)).count();
+        rest = match skip_token(&behind[blanks..])? {
+            [b'=', b'"', quoted @ ..] => skip_quoted(quoted)?,
+            [b'=', value @ ..] => skip_token(value)?,
             behind => behind,
         };
     }
-    rest.is_empty()
+    Some(rest)
 }
 
 /// What follows a token of at least one character.
@@ -211,10 +211,6 @@ fn skip_quoted(mut text: &[u8]) -> Option<&[u8]> {
             _ => return None,
         };
     }
-}
-
-fn is_token_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 fn is_text(byte: u8) -> bool {

@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use crate::head::Fields;
 use crate::head::KnownName;
+use crate::http1::grammar::is_token_byte;
 use crate::request::NotUnderstood;
 
 /// What a body says it is.
@@ -121,7 +122,6 @@ fn names_a_format(text: &str) -> bool {
 }
 
 fn is_token(text: &str) -> bool {
-    let is_token_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !text.is_empty() && text.bytes().all(is_token_byte)
 }
 

@@ -136,6 +136,10 @@ fn a_client_writes_sizes_and_extensions_as_the_grammar_has_them() {
         "1;\u{e9}",
         "1;a=\"\0\"",
         "1;a=\"\\",
+        "1;\ra",
+        "1;\u{c}a",
+        "1;a=\"\r\"",
+        "1;a=\"\\\r\"",
     ] {
         assert_eq!(end(line), Err(InvalidMessage::ChunkSize), "{line:?}");
     }
