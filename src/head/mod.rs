@@ -15,6 +15,7 @@ mod request;
 mod response;
 mod span;
 mod target;
+mod token;
 
 #[cfg(test)]
 mod tests;
@@ -34,3 +35,4 @@ pub use self::span::Span;
 pub use self::target::InvalidTarget;
 pub use self::target::Scheme;
 pub use self::target::Target;
+pub use self::token::is_token_byte;

@@ -11,8 +11,8 @@ use memchr::memmem;
 use super::BodyLength;
 use super::IncompleteBody;
 use super::InvalidMessage;
-use super::is_token_byte;
 use super::trailers;
+use crate::head::is_token_byte;
 
 /// Decodes one body, read by read.
 #[derive(Debug)]

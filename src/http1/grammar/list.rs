@@ -9,8 +9,3 @@ pub fn list_has(list: &[u8], element: &[u8]) -> bool {
 pub fn elements(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(|byte| *byte == b',').map(<[u8]>::trim_ascii)
 }
-
-/// Whether a token may have this byte (RFC 9110, section 5.6.2).
-pub fn is_token_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
-}

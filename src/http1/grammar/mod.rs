@@ -22,6 +22,5 @@ pub use self::field_lines::line_end;
 pub use self::field_lines::note_lines;
 pub use self::head_scanner::HeadScanner;
 pub use self::list::elements;
-pub use self::list::is_token_byte;
 pub use self::list::list_has;
 pub use self::write_buffer::WriteBuffer;

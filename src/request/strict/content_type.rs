@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::head::Fields;
 use crate::head::KnownName;
-use crate::http1::grammar::is_token_byte;
+use crate::head::is_token_byte;
 use crate::request::NotUnderstood;
 
 /// What a body says it is.
