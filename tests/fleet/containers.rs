@@ -82,13 +82,14 @@ impl Container {
         docker(&[&["exec", &self.name], program].concat())
     }
 
-    /// Stops all that runs in it, until it is resumed.
+    /// Stops its program with SIGSTOP, until it is resumed. (`docker pause` needs the kernel's freezer, which gives up on a
+    /// machine that is busy.)
     pub(super) fn pause(&self) {
-        docker(&["pause", &self.name]);
+        docker(&["kill", "--signal", "STOP", &self.name]);
     }
 
     pub(super) fn resume(&self) {
-        docker(&["unpause", &self.name]);
+        docker(&["kill", "--signal", "CONT", &self.name]);
     }
 
     /// What its program has written to standard error so far.

@@ -35,7 +35,7 @@ fn a_charge_that_no_replica_has_does_not_count_as_made() {
     let redis = RedisServer::with_options(&["--repl-diskless-sync-delay", "0"]);
     let replica = replica_of(&redis);
     let limit = "limits:\n  - {name: of-the-test, key: header.x-key, rate: 3/hour}";
-    let site = Site::on(redis, 1, "wait: 1", DENY, limit);
+    let site = Site::on(redis, 1, "timeout: 2s, wait: 1", DENY, limit);
     let ask = |key: &str| site.status(0, "/", &format!("{RAW}-{key}"));
     assert_eq!([(); 5].map(|()| ask("first")), [200, 200, 200, 429, 429]);
 
