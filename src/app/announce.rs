@@ -20,7 +20,7 @@ pub(super) struct Summary {
 impl Summary {
     pub(super) fn of(settings: &Settings) -> Self {
         let upstreams = settings.upstreams.iter().map(|upstream| {
-            let servers: Vec<&str> = upstream.servers.iter().map(|server| server.authority.as_str()).collect();
+            let servers: Vec<&str> = upstream.servers.iter().map(|server| server.name()).collect();
             match &servers[..] {
                 [only] if upstream.name.ends_with(only) => upstream.name.to_string(),
                 several => format!("{} ({})", upstream.name, several.join(", ")),

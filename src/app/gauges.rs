@@ -54,7 +54,7 @@ fn gauges(
     let servers = snapshot.upstreams.iter().flat_map(|upstream| {
         let name = &upstream.settings().name;
         upstream.settings().servers.iter().map(move |server| {
-            let server = server.authority.as_str();
+            let server = server.name();
             (Arc::clone(name), Arc::from(server), upstream.is_served_by(server))
         })
     });

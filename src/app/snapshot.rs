@@ -51,6 +51,6 @@ pub(super) fn build(
 
 fn server_names(upstream: &Upstream) -> ServerNames {
     let settings = upstream.settings();
-    let servers = settings.servers.iter().map(|server| Arc::from(server.authority.as_str()));
+    let servers = settings.servers.iter().map(|server| Arc::from(server.name()));
     ServerNames { upstream: Arc::clone(&settings.name), servers: servers.collect() }
 }

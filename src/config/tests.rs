@@ -31,7 +31,7 @@ fn the_smallest_useful_file_has_every_default() {
     assert_eq!(settings.listen, [listener]);
     assert!(settings.admin.is_none());
     assert_eq!(settings.store.memory.max_keys, 1_000_000);
-    assert_eq!(settings.upstreams[0].servers[0].authority.as_str(), "127.0.0.1:8000");
+    assert_eq!(settings.upstreams[0].servers[0].name(), "127.0.0.1:8000");
     assert_eq!(settings.requests.max_body, None);
     assert_eq!(settings.requests.inspect_body, 65_536);
     assert_eq!(settings.connections.max_header_bytes, 65_536);

@@ -167,7 +167,7 @@ impl Exchange {
     fn server_scheme(&self) -> &'static str {
         let settings = self.forwarding.as_ref().and_then(|it| self.live.upstreams.get(usize::from(it.upstream.0)));
         let mut servers = settings.into_iter().flat_map(|upstream| &upstream.settings().servers);
-        let server = servers.find(|server| Some(server.authority.as_str()) == self.server());
+        let server = servers.find(|server| Some(server.name()) == self.server());
         if server.is_some_and(|server| server.verified_as.is_some()) { "https" } else { "http" }
     }
 

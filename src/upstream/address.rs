@@ -1,11 +1,14 @@
-//! Where a server is: an address, or a name that has addresses.
+//! Where a server is: an address, a name that has addresses, or a Unix socket.
 
 use std::net::IpAddr;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use http::uri::Authority;
 
+use super::settings::Location;
 use super::settings::ServerUrl;
+use super::settings::UNIX_SOCKET;
 
 #[derive(Debug)]
 pub(super) enum ServerAddress {
@@ -15,13 +18,20 @@ pub(super) enum ServerAddress {
         host: String,
         port: u16,
     },
+    UnixSocket(PathBuf),
 }
 
 impl ServerAddress {
     pub(super) fn of(url: &ServerUrl) -> Self {
+        let authority = match &url.location {
+            Location::Authority(authority) => authority,
+            Location::UnixSocket(name) => {
+                return Self::UnixSocket(name.strip_prefix(UNIX_SOCKET).unwrap_or(name).into());
+            }
+        };
         let default = if url.verified_as.is_some() { HTTPS_PORT } else { HTTP_PORT };
-        let port = url.authority.port_u16().unwrap_or(default);
-        let host = bare_host(&url.authority);
+        let port = authority.port_u16().unwrap_or(default);
+        let host = bare_host(authority);
         match host.parse::<IpAddr>() {
             Ok(address) => Self::Address(SocketAddr::new(address, port)),
             Err(_) => Self::Name { host: host.to_owned(), port },
@@ -44,10 +54,10 @@ mod tests {
 
     #[track_caller]
     fn check(authority: &str, expected: &str) {
-        let address = ServerAddress::of(&authority.parse::<Authority>().unwrap().into());
-        let address = match address {
+        let address = match ServerAddress::of(&authority.parse::<Authority>().unwrap().into()) {
             ServerAddress::Address(address) => format!("address {address}"),
             ServerAddress::Name { host, port } => format!("name {host} {port}"),
+            ServerAddress::UnixSocket(path) => format!("socket {}", path.display()),
         };
         assert_eq!(address, expected);
     }

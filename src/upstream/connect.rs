@@ -1,19 +1,24 @@
 //! Opens connections to a server: looks up its name, connects, and begins TLS if the server speaks it.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::pin::pin;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::time::Duration;
 
 use rustix::io::Errno;
 use socket2::SockRef;
 use socket2::TcpKeepalive;
 use tokio::net::TcpStream;
+use tokio::net::UnixStream;
 use tokio::net::lookup_host;
 use tokio::time::Instant;
 use tokio::time::sleep;
+use tokio::time::timeout;
 
 use super::address::ServerAddress;
 use super::error::FailureCause;
@@ -31,7 +36,12 @@ pub(super) async fn connect(
     protocol: Protocol,
 ) -> Result<ServerStream, FailureCause> {
     match &server.address {
-        ServerAddress::Address(address) => connect_to(*address, server, timeouts, protocol, timeouts.connect).await,
+        ServerAddress::Address(address) => {
+            connect_to(Place::Address(*address), server, timeouts, protocol, timeouts.connect).await
+        }
+        ServerAddress::UnixSocket(path) => {
+            connect_to(Place::UnixSocket(path), server, timeouts, protocol, timeouts.connect).await
+        }
         ServerAddress::Name { host, port } => {
             let deadline = Instant::now() + timeouts.connect;
             let found = peer_timeout(timeouts.connect, pin!(lookup_host((host.as_str(), *port)))).await;
@@ -53,7 +63,7 @@ async fn first_of(
     for (tried, address) in addresses.iter().enumerate() {
         let left = deadline.saturating_duration_since(Instant::now());
         let share = left / u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
-        failed = connect_to(*address, server, timeouts, protocol, share).await;
+        failed = connect_to(Place::Address(*address), server, timeouts, protocol, share).await;
         if failed.is_ok() {
             break;
         }
@@ -61,8 +71,9 @@ async fn first_of(
     failed
 }
 
+/// Opens a connection to this place within `patience`.
 async fn connect_to(
-    address: SocketAddr,
+    place: Place<'_>,
     server: &Server,
     timeouts: &Timeouts,
     protocol: Protocol,
@@ -70,7 +81,14 @@ async fn connect_to(
 ) -> Result<ServerStream, FailureCause> {
     let mut lacks_descriptor = false;
     let connected = async {
-        let stream = socket_to(address, &mut lacks_descriptor).await?;
+        let address = match place {
+            Place::Address(address) => address,
+            Place::UnixSocket(path) => {
+                let stream = with_descriptor(|| unix_stream(path), &mut lacks_descriptor).await?;
+                return Ok(ServerStream::Unix(stream));
+            }
+        };
+        let stream = with_descriptor(|| tcp_stream(address), &mut lacks_descriptor).await?;
         prepare(&stream, timeouts.response)?;
         match &server.tls {
             None => Ok(ServerStream::Plain(stream)),
@@ -86,16 +104,54 @@ async fn connect_to(
     }
 }
 
+/// Where one connection goes.
+#[derive(Clone, Copy)]
+enum Place<'s> {
+    Address(SocketAddr),
+    UnixSocket(&'s Path),
+}
+
 /// A connected socket. While the process has no descriptor left, this waits until other requests close theirs.
-async fn socket_to(address: SocketAddr, lacks_descriptor: &mut bool) -> io::Result<TcpStream> {
+async fn with_descriptor<S, F>(connect: impl Fn() -> F, lacks_descriptor: &mut bool) -> io::Result<S>
+where
+    F: Future<Output = io::Result<S>>,
+{
     loop {
-        let connected = TcpStream::connect(address).await;
+        let connected = connect().await;
         *lacks_descriptor = connected.as_ref().is_err_and(is_lack_of_descriptors);
         if !*lacks_descriptor {
             return connected;
         }
         SHORTAGES.fetch_add(1, Ordering::Relaxed);
         sleep(PAUSE).await;
+    }
+}
+
+/// A connection to this address. Where the server's accept queue is full, the kernel asks again only after a second: a
+/// further try beside the first finds the next free place.
+async fn tcp_stream(address: SocketAddr) -> io::Result<TcpStream> {
+    let mut tries = vec![Box::pin(TcpStream::connect(address))];
+    let mut pauses = FURTHER_TRIES.into_iter();
+    loop {
+        let mut first_of = poll_fn(|cx| {
+            let mut polled = tries.iter_mut().map(|one| one.as_mut().poll(cx));
+            polled.find(Poll::is_ready).unwrap_or(Poll::Pending)
+        });
+        let Some(pause) = pauses.next() else { return first_of.await };
+        match timeout(pause, &mut first_of).await {
+            Ok(connected) => return connected,
+            Err(_) => tries.push(Box::pin(TcpStream::connect(address))),
+        }
+    }
+}
+
+/// A connection to this socket. While its queue is full, this waits for a place in it: unlike with TCP, the kernel does not.
+async fn unix_stream(path: &Path) -> io::Result<UnixStream> {
+    loop {
+        match UnixStream::connect(path).await {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => sleep(PAUSE).await,
+            connected => return connected,
+        }
     }
 }
 
@@ -122,8 +178,15 @@ fn prepare(stream: &TcpStream, response: Duration) -> io::Result<()> {
     Ok(())
 }
 
-/// Between two attempts to open a socket: nothing tells when a descriptor has become free.
+/// Between two attempts to open a socket: nothing tells when a descriptor has become free, or a place in a queue.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// When a server has not answered for so long, a further try begins beside those before.
+const FURTHER_TRIES: [Duration; 3] =
+    [Duration::from_millis(200), Duration::from_millis(300), Duration::from_millis(600)];
+
+/// How long a connection may take before a request also takes one that becomes idle.
+pub(super) const SLOW: Duration = FURTHER_TRIES[0];
 
 /// How soon a vanished server is noticed on a connection over which nothing is sent.
 const KEEPALIVE: Duration = Duration::from_secs(15);

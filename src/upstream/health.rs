@@ -77,16 +77,16 @@ pub(super) async fn check_forever(settings: &Settings, server: &Arc<Server>, che
 
 /// Sends one GET on a connection of its own. Any answer below 400 is good, and its body is not read.
 async fn ask(server: &Arc<Server>, check: &HealthCheck, host: &HostHeader) -> Result<(), String> {
-    let host = match host {
-        HostHeader::Preserve => server.name(),
-        HostHeader::Fixed(host) => host.to_str().map_err(|error| error.to_string())?,
+    let host = match (&check.host, host) {
+        (Some(host), _) | (None, HostHeader::Fixed(host)) => host.to_str().map_err(|error| error.to_string())?,
+        (None, HostHeader::Preserve) => server.host(),
     };
     let scheme = if server.tls.is_some() { "https" } else { "http" };
     // HTTP/2 has the host in its target, HTTP/1.1 in a field.
     let request = if server.speaks_http2 {
         Request::get(format!("{scheme}://{host}{}", check.path))
     } else {
-        let request = Request::get(format!("{scheme}://{}{}", server.name(), check.path));
+        let request = Request::get(format!("{scheme}://{}{}", server.host(), check.path));
         request.header(HOST, host).header(CONNECTION, "close")
     };
     let request = request.header(USER_AGENT, "portcullis").body(Full::default()).map_err(|error| error.to_string())?;

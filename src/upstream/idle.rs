@@ -1,6 +1,7 @@
 //! Connections of HTTP/1.1 without a request.
 
 use std::collections::VecDeque;
+use std::future;
 use std::mem;
 use std::sync::Arc;
 use std::sync::Weak;
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 use parking_lot::Mutex;
+use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use super::connect::descriptor_shortages;
@@ -39,6 +41,8 @@ struct ServerConnections {
     idle: VecDeque<IdleConnection>,
     /// The fewest that were idle at any moment of this period: so many were not needed in it.
     unused: usize,
+    /// Requests whose own connection takes long to be made.
+    takers: VecDeque<oneshot::Sender<Box<Http1Connection>>>,
 }
 
 #[derive(Debug)]
@@ -71,8 +75,31 @@ impl IdleConnections {
         ready
     }
 
+    /// An idle connection, or the next one to this server that becomes idle.
+    pub(super) async fn take_next(&self, server: ServerId) -> Box<Http1Connection> {
+        if let Some(idle) = self.take(server) {
+            return idle;
+        }
+        let (taker, taken) = oneshot::channel();
+        {
+            let mut state = self.state.lock();
+            let takers = &mut state.servers.entry(server).or_default().takers;
+            // They give up in the order in which they came, more or less.
+            while takers.front().is_some_and(oneshot::Sender::is_closed) {
+                takers.pop_front();
+            }
+            takers.push_back(taker);
+        }
+        match taken.await {
+            Ok(link) => link,
+            // The server was removed.
+            Err(_) => future::pending().await,
+        }
+    }
+
     /// Keeps a connection, if the server and the descriptors of the process have room for it.
     pub(super) fn put(self: &Arc<Self>, link: Box<Http1Connection>) {
+        let Some(link) = self.offer(link) else { return };
         let place = match link.max_idle {
             None => None,
             Some(most) => match IdlePlace::take(&link.server, most) {
@@ -94,6 +121,19 @@ impl IdleConnections {
         }
     }
 
+    /// Hands a connection to a request that waits for one, or gives it back.
+    fn offer(&self, mut link: Box<Http1Connection>) -> Option<Box<Http1Connection>> {
+        let mut state = self.state.lock();
+        let Some(connections) = state.servers.get_mut(&link.server.id) else { return Some(link) };
+        while let Some(taker) = connections.takers.pop_front() {
+            match taker.send(link) {
+                Ok(()) => return None,
+                Err(back) => link = back,
+            }
+        }
+        Some(link)
+    }
+
     /// Closes connections that expired, that their server closed, whose server was removed, or that a burst has left behind.
     /// Closes all of them if a descriptor was missing on any core. Returns false when none is left.
     fn sweep(&self) -> bool {
@@ -111,7 +151,8 @@ impl IdleConnections {
             if tick.is_multiple_of(PERIOD) {
                 connections.close_unused();
             }
-            !connections.idle.is_empty()
+            connections.takers.retain(|taker| !taker.is_closed());
+            !connections.idle.is_empty() || !connections.takers.is_empty()
         });
         state.is_sweeping = !state.servers.is_empty();
         state.is_sweeping

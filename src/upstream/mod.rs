@@ -44,9 +44,11 @@ pub use self::settings::Balance;
 pub use self::settings::HeadBounds;
 pub use self::settings::HealthCheck;
 pub use self::settings::HostHeader;
+pub use self::settings::Location;
 pub use self::settings::ServerUrl;
 pub use self::settings::Settings;
 pub use self::settings::Timeouts;
+pub use self::settings::UNIX_SOCKET;
 pub use self::tls::ServerVerification;
 pub use self::tunnel::Tunnel;
 

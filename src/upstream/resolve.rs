@@ -33,7 +33,7 @@ pub(super) async fn resolve_forever(upstream: &Upstream) {
         }
         match &failure {
             Some((url, error)) if !is_failing => {
-                let (upstream, server) = (&upstream.settings.name, &url.authority);
+                let (upstream, server) = (&upstream.settings.name, url.name());
                 warn!(%upstream, %server, %error, "cannot look up the name of a server, keeping its last addresses");
             }
             None if is_failing => {
@@ -81,7 +81,7 @@ impl Upstream {
                 kept.map_or_else(|| self.new_server(url, ServerAddress::Address(*address)), Arc::clone)
             }));
         }
-        let (upstream, server) = (&self.settings.name, &url.authority);
+        let (upstream, server) = (&self.settings.name, url.name());
         info!(%upstream, %server, ?addresses, "a server's name has these addresses now");
         self.replace_servers(servers);
     }
@@ -116,7 +116,7 @@ mod tests {
             .map(|server| server.resolved().map_or_else(|| "?".to_owned(), |address| address.to_string()))
             .collect();
         assert_eq!(found, expected);
-        assert!(servers.iter().all(|server| **server.name() == *server.url.authority.as_str()));
+        assert!(servers.iter().all(|server| **server.name() == *server.url.name()));
     }
 
     #[test]

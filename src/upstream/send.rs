@@ -6,15 +6,17 @@ use bytes::Bytes;
 use http::Method;
 use http::StatusCode;
 use http_body::Body;
+use tokio::select;
+use tokio::time::sleep;
 
 use super::attempts::Attempts;
+use super::connect::SLOW;
 use super::connect::connect;
 use super::error::AttemptError;
 use super::error::BoxError;
 use super::error::FailureCause;
 use super::error::ForwardError;
 use super::http1::Http1Connection;
-use super::http1::RequestWriter;
 use super::informational::OnInformational;
 use super::outgoing::OutgoingRequest;
 use super::own_connections::Client;
@@ -71,18 +73,21 @@ impl Pool {
                 None if attempts.may_reuse && !is_shared => self.idle.take(server.id),
                 own => own,
             };
-            let is_new = !is_shared && kept.is_none();
+            let mut is_new = false;
+            // On the heap: what is seldom would take room in every request's future.
+            let link = match kept {
+                None if !is_shared => {
+                    Box::pin(self.connection(server, settings, attempts.may_reuse, &mut is_new)).await.map(Some)
+                }
+                kept => Ok(kept),
+            };
             let on_informational = &mut on_informational;
-            let answered = match kept {
-                Some(link) => {
+            let answered = match link {
+                Ok(Some(link)) => {
                     link.exchange(&mut request, &mut sending, timeouts.response, settings.heads, on_informational).await
                 }
-                // On the heap: these are seldom, and would take room in every request's future.
-                None if is_shared => Box::pin(self.over_http2(server, &mut request, settings, on_informational)).await,
-                None => {
-                    let sending = &mut sending;
-                    Box::pin(self.over_new_http1(server, &mut request, sending, settings, on_informational)).await
-                }
+                Ok(None) => Box::pin(self.over_http2(server, &mut request, settings, on_informational)).await,
+                Err(cause) => Err(AttemptError::NotConnected(cause)),
             };
             match answered {
                 Ok((head, _)) if head.status == StatusCode::SWITCHING_PROTOCOLS && !may_switch => {
@@ -118,22 +123,28 @@ impl Pool {
         }
     }
 
-    async fn over_new_http1<B>(
+    /// A connection of HTTP/1.1 that is made for this request, or the next idle one where that takes long and `may_reuse`.
+    async fn connection(
         &self,
         server: &Arc<Server>,
-        request: &mut OutgoingRequest<'_, B>,
-        sending: &mut Option<RequestWriter>,
         settings: &Settings,
-        on_informational: OnInformational<'_>,
-    ) -> Result<(ResponseHead, ResponseBody), AttemptError>
-    where
-        B: Body<Data = Bytes, Error: Into<BoxError>> + Default + Send + Unpin + 'static,
-    {
+        may_reuse: bool,
+        is_new: &mut bool,
+    ) -> Result<Box<Http1Connection>, FailureCause> {
         let timeouts = &settings.timeouts;
-        let stream = connect(server, timeouts, Protocol::Http1).await.map_err(AttemptError::NotConnected)?;
+        let idle = async {
+            sleep(SLOW).await;
+            self.idle.take_next(server.id).await
+        };
+        let stream = select! {
+            biased;
+            connected = connect(server, timeouts, Protocol::Http1) => connected,
+            link = idle, if may_reuse => return Ok(link),
+        };
+        *is_new = true;
+        let stream = stream?;
         server.note_connected();
-        let link = Http1Connection::new(stream, Arc::clone(server), timeouts.idle, settings.max_idle);
-        Box::new(link).exchange(request, sending, timeouts.response, settings.heads, on_informational).await
+        Ok(Box::new(Http1Connection::new(stream, Arc::clone(server), timeouts.idle, settings.max_idle)))
     }
 
     async fn over_http2<B>(

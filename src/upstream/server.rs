@@ -23,6 +23,7 @@ use super::tls::ServerTls;
 #[derive(Debug)]
 pub struct Server {
     name: Arc<str>,
+    host: Arc<str>,
     pub(super) id: ServerId,
     pub(super) address: ServerAddress,
     /// `None`: it speaks plain HTTP.
@@ -57,7 +58,8 @@ impl Server {
     pub(super) fn new(url: &ServerUrl, address: ServerAddress, tls: Option<ServerTls>, speaks_http2: bool) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self {
-            name: url.authority.as_str().into(),
+            name: url.name().into(),
+            host: url.host().into(),
             id: ServerId(NEXT.fetch_add(1, Ordering::Relaxed)),
             address,
             tls,
@@ -89,11 +91,16 @@ impl Server {
         &self.name
     }
 
+    /// The host of requests that have none of their own.
+    pub(super) fn host(&self) -> &Arc<str> {
+        &self.host
+    }
+
     /// Its address, where it is known.
     pub(super) fn resolved(&self) -> Option<SocketAddr> {
         match self.address {
             ServerAddress::Address(address) => Some(address),
-            ServerAddress::Name { .. } => None,
+            ServerAddress::Name { .. } | ServerAddress::UnixSocket(_) => None,
         }
     }
 

@@ -31,17 +31,47 @@ pub struct Settings {
 /// What a server's URL says.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ServerUrl {
-    pub authority: Authority,
+    pub location: Location,
     /// Of `https://`: the name that the server's certificate must be for.
     pub verified_as: Option<ServerName<'static>>,
+}
+
+/// Where a server's URL says that it is.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Location {
+    /// A host and a port.
+    Authority(Authority),
+    /// A Unix socket: `unix:` and its absolute path.
+    UnixSocket(Arc<str>),
+}
+
+impl ServerUrl {
+    /// The server's name in logs, metrics and on the admin page: the URL without its scheme.
+    pub fn name(&self) -> &str {
+        match &self.location {
+            Location::Authority(authority) => authority.as_str(),
+            Location::UnixSocket(name) => name,
+        }
+    }
+
+    /// The host of requests that have none of their own. A Unix socket has no name that applications know.
+    pub(super) fn host(&self) -> &str {
+        match &self.location {
+            Location::Authority(authority) => authority.as_str(),
+            Location::UnixSocket(_) => "localhost",
+        }
+    }
 }
 
 /// Plain HTTP.
 impl From<Authority> for ServerUrl {
     fn from(authority: Authority) -> Self {
-        Self { authority, verified_as: None }
+        Self { location: Location::Authority(authority), verified_as: None }
     }
 }
+
+/// What the name of a server on a Unix socket begins with.
+pub const UNIX_SOCKET: &str = "unix:";
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Balance {
@@ -106,6 +136,8 @@ impl Default for HeadBounds {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct HealthCheck {
     pub path: String,
+    /// The `Host` of the checks. `None`: that of requests, or the server's name.
+    pub host: Option<HeaderValue>,
     pub every: Duration,
     pub timeout: Duration,
     /// So many good answers in a row make a server healthy.

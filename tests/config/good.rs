@@ -186,7 +186,7 @@ fn the_only_upstream_is_the_default_one() {
 fn the_environment_stands_in_values() {
     let settings = load("environment.yaml");
     assert_eq!(settings.listen[0].address.port(), 8080);
-    assert_eq!(settings.upstreams[0].servers[0].authority.as_str(), "127.0.0.1:8000");
+    assert_eq!(settings.upstreams[0].servers[0].name(), "127.0.0.1:8000");
     let body = settings.policy.deny_response.body.as_ref().expect("a body");
     assert!(matches!(body, DenyBody::Verbatim { content, .. } if &content[..] == b"Set ${PORT}.\n"));
 }

@@ -85,6 +85,7 @@ mod tls_clients;
 mod tls_drain;
 mod tls_resting;
 mod tls_unwell;
+mod unix_sockets;
 mod upgrade;
 mod upstream_http2;
 mod upstream_tls;

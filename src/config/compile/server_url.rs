@@ -6,7 +6,9 @@ use rustls::pki_types::ServerName;
 
 use crate::config::raw::InvalidValue;
 use crate::glob::Glob;
+use crate::upstream::Location;
 use crate::upstream::ServerUrl;
+use crate::upstream::UNIX_SOCKET;
 use crate::upstream::address::bare_host;
 
 /// Parses the URL of a server.
@@ -18,12 +20,8 @@ pub(super) fn server_url(url: &str) -> Result<ServerUrl, InvalidValue> {
             "remove the part before the `@`",
         ));
     }
-    let lower = url.to_ascii_lowercase();
-    if ["unix:", "http://unix:", "https://unix:", "http+unix:"].iter().any(|start| lower.starts_with(start)) {
-        return Err(InvalidValue::with(
-            "a server on a Unix socket is not supported yet",
-            "let the application listen on an address too, and write that: `http://127.0.0.1:8000`",
-        ));
+    if let Some(server) = on_unix_socket(url) {
+        return server;
     }
     let Some((scheme, rest)) = url.split_once("://") else {
         let suggestion =
@@ -89,8 +87,55 @@ pub(super) fn server_url(url: &str) -> Result<ServerUrl, InvalidValue> {
             "write a DNS name or an IP address",
         )
     })?;
-    Ok(ServerUrl { authority: parsed, verified_as: Some(name) })
+    Ok(ServerUrl { location: Location::Authority(parsed), verified_as: Some(name) })
 }
+
+/// The server of a URL that names a Unix socket; `None`: it names none.
+fn on_unix_socket(url: &str) -> Option<Result<ServerUrl, InvalidValue>> {
+    let lower = url.to_ascii_lowercase();
+    let spelling = ["http://unix:", "https://unix:", "unix://", "unix:", "http+unix://"]
+        .into_iter()
+        .find(|spelling| lower.starts_with(spelling))?;
+    let written = &url[spelling.len()..];
+    if spelling.ends_with("://unix:") && written.starts_with(|first: char| first.is_ascii_digit()) {
+        // A port: the host is called so.
+        return None;
+    }
+    // Some clients write the path's slashes encoded, and nginx a colon behind it.
+    let path = written.replace("%2F", "/").replace("%2f", "/");
+    let path = path.trim_end_matches('/').trim_end_matches(':');
+    Some(match unix_socket_path(path) {
+        Err(problem) => Err(problem),
+        Ok(path) if spelling == "http://unix:" && path == written => {
+            Ok(ServerUrl { location: Location::UnixSocket(format!("{UNIX_SOCKET}{path}").into()), verified_as: None })
+        }
+        Ok(path) if spelling == "https://unix:" => Err(InvalidValue::with(
+            "TLS over a Unix socket is not supported",
+            format!("write `http://unix:{path}`: what passes there stays on this machine"),
+        )),
+        Ok(path) => Err(InvalidValue::with(
+            format!("`{url}` is not a server's URL"),
+            format!("a server on a Unix socket is written `http://unix:{path}`"),
+        )),
+    })
+}
+
+/// The path of a Unix socket: absolute, and no longer than the kernel takes.
+fn unix_socket_path(path: &str) -> Result<&str, InvalidValue> {
+    let fault = if !path.starts_with('/') {
+        "is not an absolute path"
+    } else if path.contains('\0') {
+        "is not a path: it holds a zero byte"
+    } else if path.len() > LONGEST_SOCKET_PATH {
+        "is longer than the 107 bytes that a Unix socket's path may have"
+    } else {
+        return Ok(path);
+    };
+    Err(InvalidValue::with(format!("`{path}` {fault}"), "write where the socket is: `http://unix:/run/app.sock`"))
+}
+
+/// In bytes: what the kernel takes (unix(7)), less the zero byte at its end.
+const LONGEST_SOCKET_PATH: usize = 107;
 
 #[cfg(test)]
 mod tests {
@@ -98,7 +143,7 @@ mod tests {
 
     #[track_caller]
     fn check(url: &str, expected: Result<&str, &str>) {
-        let found = server_url(url).map(|server| server.authority.to_string()).map_err(|problem| problem.help);
+        let found = server_url(url).map(|server| server.name().to_owned()).map_err(|problem| problem.help);
         assert_eq!(found, expected.map(str::to_owned).map_err(str::to_owned), "{url}");
     }
 
@@ -110,19 +155,35 @@ mod tests {
         check("http://[::1]:8000", Ok("[::1]:8000"));
         check("http://[::1]", Ok("[::1]"));
         check("HTTPS://App.internal:8443/", Ok("app.internal:8443"));
+        check("http://unix:/run/App.sock", Ok("unix:/run/App.sock"));
+        check("HTTP://Unix:/run/App.sock", Ok("unix:/run/App.sock"));
+        check("http://unix:8080", Ok("unix:8080"));
     }
 
     #[test]
     fn the_help_for_an_invalid_server_says_what_to_write() {
-        const ADDRESS: &str = "let the application listen on an address too, and write that: `http://127.0.0.1:8000`";
+        const ON_SOCKET: &str = "a server on a Unix socket is written `http://unix:/run/App.sock`";
         const IN_FRONT: &str = "write the address of the web server in front of it: `http://127.0.0.1:8000`";
         const EXAMPLE: &str = "write one such as `http://127.0.0.1:8000` or `http://app.internal`";
         check("127.0.0.1:8000", Err("a server's URL begins with `http://`: `http://127.0.0.1:8000`"));
         check("//app", Err("a server's URL begins with `http://`"));
-        for url in
-            ["unix:/run/app.sock", "http://unix:/run/app.sock", "unix:///run/app.sock", "http+unix://%2Frun%2Fapp"]
-        {
-            check(url, Err(ADDRESS));
+        for url in [
+            "unix:/run/App.sock",
+            "unix:///run/App.sock",
+            "http+unix://%2Frun%2FApp.sock",
+            "http://unix:/run/App.sock:",
+            "http://unix:/run/App.sock:/",
+            "UNIX:/run/App.sock",
+        ] {
+            check(url, Err(ON_SOCKET));
+        }
+        check(
+            "https://unix:/run/App.sock",
+            Err("write `http://unix:/run/App.sock`: what passes there stays on this machine"),
+        );
+        let long = format!("http://unix:/{}", "a".repeat(107));
+        for url in ["http://unix:run/app.sock", "http://unix:./app.sock", "unix:app.sock", "http://unix:", &long] {
+            check(url, Err("write where the socket is: `http://unix:/run/app.sock`"));
         }
         check("fastcgi://127.0.0.1:9000", Err(IN_FRONT));
         check("wss://app", Err("write `https://app`"));

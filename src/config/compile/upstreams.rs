@@ -121,7 +121,7 @@ impl Compiler {
         };
         // Two spellings of one URL are one upstream.
         let scheme = if server.verified_as.is_some() { "https://" } else { "" };
-        let name = format!("{scheme}{}", server.authority);
+        let name = format!("{scheme}{}", server.name());
         if let Some(id) = upstreams.by_name.get(&name) {
             return Some(*id);
         }
@@ -196,7 +196,7 @@ impl Compiler {
         for text in &texts.items {
             match server_url(&text.value) {
                 Err(problem) => problem.report(text.at, &mut self.mistakes),
-                Ok(server) if servers.iter().any(|known| known.authority == server.authority) => {
+                Ok(server) if servers.iter().any(|known| known.location == server.location) => {
                     let message = format!("the server `{}` is named twice", text.value);
                     self.mistakes.report(text.at, message, "keep one of the two");
                 }
@@ -238,18 +238,20 @@ impl Compiler {
         if host.value == "preserve" {
             return Some(HostHeader::Preserve);
         }
-        if self.refuse_glob(host, "a host", "write `preserve` for the client's, or a name such as `app.internal`") {
+        let help = "write `preserve` for the client's, or a name such as `app.internal`";
+        self.fixed_host(host, help).map(HostHeader::Fixed)
+    }
+
+    fn fixed_host(&mut self, host: &Text, help: &str) -> Option<HeaderValue> {
+        if self.refuse_glob(host, "a host", help) {
             return None;
         }
         let is_host = host.value.parse::<Authority>().is_ok() && !host.value.contains('@');
-        match HeaderValue::from_str(&host.value) {
-            Ok(value) if is_host => Some(HostHeader::Fixed(value)),
-            _ => {
-                let help = "write `preserve` for the client's, or a name such as `app.internal`";
-                self.mistakes.report(host.at, format!("`{}` is not a host", host.value), help);
-                None
-            }
+        let value = HeaderValue::from_str(&host.value).ok().filter(|_| is_host);
+        if value.is_none() {
+            self.mistakes.report(host.at, format!("`{}` is not a host", host.value), help);
         }
+        value
     }
 
     fn health(&mut self, raw: &raw::upstream::Health) -> HealthCheck {
@@ -261,6 +263,7 @@ impl Compiler {
         }
         HealthCheck {
             path: path.map(|path| path.value.clone()).unwrap_or_default(),
+            host: raw.host.get().and_then(|host| self.fixed_host(host, "write a name such as `app.internal`")),
             every: self.span(&raw.every, std::time::Duration::from_secs(5)),
             timeout: self.span(&raw.timeout, std::time::Duration::from_secs(2)),
             healthy: self.positive(&raw.healthy, 2),

@@ -10,8 +10,8 @@ use crate::units::Span;
 section! {
     /// An application: its servers, and how the gateway uses them.
     Upstream {
-        /// URLs of its servers, such as `http://10.0.1.5:8000`. The gateway verifies the certificate of an `https://`
-        /// server.
+        /// URLs of its servers, such as `http://10.0.1.5:8000`, or `http://unix:/run/app.sock` for a Unix socket. The
+        /// gateway verifies the certificate of an `https://` server.
         servers: OneOrList<Text>,
         /// Which server gets the next request: the one with the fewest (`least_requests`, default), the next in turn
         /// (`round_robin`), or always the same for one client (`client_ip`).
@@ -52,6 +52,9 @@ section! {
     Health {
         /// The path that the gateway requests. A status from 200 to 399 is a good answer.
         path: Text,
+        /// The `Host` of the checks, for an application that answers only to its own names. Default: the upstream's
+        /// `host`, or the server as its URL names it.
+        host: Text,
         /// The time between two checks. Default: 5s.
         every: Spanned<Span>,
         /// How long an answer may take. Default: 2s.

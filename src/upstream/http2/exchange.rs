@@ -59,7 +59,7 @@ pub(in crate::upstream) struct Http2Stream {
 
 impl Http2Stream {
     pub(super) fn new(sender: SendRequest<Bytes>, guard: StreamGuard, server: &Server) -> Self {
-        let (is_https, fallback) = (server.tls.is_some(), Arc::clone(server.name()));
+        let (is_https, fallback) = (server.tls.is_some(), Arc::clone(server.host()));
         Self { sender, guard, timer: LazyTimer::default(), is_https, fallback }
     }
 

@@ -60,6 +60,7 @@ fn checked(host: HostHeader, origins: &[&Origin]) -> Arc<Upstream> {
         host,
         health: Some(HealthCheck {
             path: "/healthz".to_owned(),
+            host: None,
             every: Duration::from_millis(10),
             timeout: SHORT,
             healthy: 2,

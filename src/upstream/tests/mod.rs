@@ -1,6 +1,7 @@
 //! What becomes of a request, over real sockets.
 
 mod bodies;
+mod bursts;
 mod failures;
 mod health;
 mod origin;

@@ -8,6 +8,8 @@ use crate::config::compile::server_url::server_url;
 use crate::config::raw::Document;
 use crate::config::raw::Text;
 use crate::config::raw::server::Listen;
+use crate::upstream::Location;
+use crate::upstream::address::bare_host;
 
 impl Compiler {
     /// A request that the gateway sends to itself is sent again and again, until a bound of the process ends it.
@@ -48,9 +50,10 @@ fn servers(document: &Document) -> impl Iterator<Item = &Text> {
 fn server_address(url: &str) -> Option<SocketAddr> {
     let server = server_url(url).ok()?;
     let usual = if server.verified_as.is_some() { 443 } else { 80 };
-    let host = server.authority.host().trim_matches(['[', ']']);
+    let Location::Authority(authority) = &server.location else { return None };
+    let host = bare_host(authority);
     let address = if host == "localhost" { IpAddr::from([127, 0, 0, 1]) } else { host.parse().ok()? };
-    Some(SocketAddr::new(address, server.authority.port_u16().unwrap_or(usual)))
+    Some(SocketAddr::new(address, authority.port_u16().unwrap_or(usual)))
 }
 
 /// Whether a connection to this address arrives at a listener. Of a machine's addresses only its loopback is known here.
