@@ -11,6 +11,7 @@ use super::output;
 use super::progress::Progress;
 use crate::config;
 use crate::replay;
+use crate::replay::FieldNames;
 use crate::replay::LogFiles;
 
 #[derive(Debug, clap::Args)]
@@ -18,6 +19,7 @@ use crate::replay::LogFiles;
 Examples:
   portcullis replay -c new.yaml /var/log/nginx/access.log /var/log/nginx/access.log.1
   portcullis replay -c new.yaml --against /etc/portcullis/portcullis.yaml /var/log/portcullis/*.gz
+  portcullis replay --fields time=ts,client=ip,method=verb,path=url,status=code access.json
   journalctl -u haproxy -o cat | portcullis replay --log-format haproxy -
   portcullis replay --format json access.log | jq '.limits[] | {name, count, worst_minute}'
 
@@ -27,6 +29,7 @@ at, because a proxy that logs has found its client already. What a log does not 
 and the limits that need it are left out. Headers, outcomes and concurrency are replayed where the log holds headers,
 statuses and durations. A request that was denied by portcullis has no answer of the application: where it passes now,
 it keeps its slot like one that was not answered.
+Lines may stand within what syslog (RFC 3164 and 5424), Docker (json-file) or Kubernetes (CRI) write around them.
 HAProxy logs no time zone: its times are read as UTC.
 
 Exit codes: 0 done, 1 a file could not be read or no line was understood.")]
@@ -49,6 +52,10 @@ pub(super) struct Logs {
     /// The format of the logs; `auto`: each file says by its first lines what it is
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Auto)]
     log_format: LogFormat,
+    /// The names of fields in JSON lines: any of time, client, request, method, path, query, status, host, duration (in
+    /// seconds), user_agent and referer; a dot leads into an object. Other parts are looked for under nginx's names
+    #[arg(long, value_name = "PART=FIELD,...", value_parser = FieldNames::parse)]
+    fields: Option<FieldNames>,
     /// Access logs, as they are or compressed with gzip or zstd; `-` is standard input
     #[arg(required = true, value_name = "ACCESS.LOG")]
     files: Vec<String>,
@@ -62,7 +69,17 @@ enum LogFormat {
     Combined,
     Caddy,
     Traefik,
+    /// `option httplog`, `httpslog` and `httplog clf`
     Haproxy,
+    /// JSON with fields of any name, as nginx writes it; see --fields
+    Json,
+    /// Envoy's default format
+    Envoy,
+    /// AWS's Application Load Balancer
+    Alb,
+    /// The extended format of the W3C, as IIS writes it
+    Iis,
+    NginxProxyManager,
 }
 
 impl Logs {
@@ -74,8 +91,14 @@ impl Logs {
             LogFormat::Caddy => replay::LogFormat::Caddy,
             LogFormat::Traefik => replay::LogFormat::Traefik,
             LogFormat::Haproxy => replay::LogFormat::Haproxy,
+            LogFormat::Json => replay::LogFormat::Json,
+            LogFormat::Envoy => replay::LogFormat::Envoy,
+            LogFormat::Alb => replay::LogFormat::Alb,
+            LogFormat::Iis => replay::LogFormat::Iis,
+            LogFormat::NginxProxyManager => replay::LogFormat::NginxProxyManager,
         };
-        Ok(LogFiles::open(&self.files, format)?)
+        let fields = self.fields.clone().unwrap_or_default();
+        Ok(LogFiles::open(&self.files, format, &fields)?)
     }
 }
 

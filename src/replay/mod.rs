@@ -21,7 +21,10 @@ pub mod simulation;
 pub mod suggest;
 
 pub use self::contents::LogContents;
+pub use self::formats::FieldNames;
+pub use self::formats::InvalidFields;
 pub use self::formats::LineFormat;
+pub use self::formats::LineReader;
 pub use self::formats::LogFormat;
 pub use self::formats::LogLine;
 pub use self::input::LogFiles;

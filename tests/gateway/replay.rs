@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use portcullis::config;
 use portcullis::gateway::decide::record::Decider;
+use portcullis::replay::FieldNames;
 use portcullis::replay::LogFiles;
 use portcullis::replay::LogFormat;
 use portcullis::replay::Simulation;
@@ -92,7 +93,7 @@ fn check(format: &str) {
     fs::write(&log, lines.join("\n") + "\n").expect("a log");
 
     let settings = config::load(&gateway.path("portcullis.yaml")).expect("it runs with it");
-    let mut logs = LogFiles::open(&[log.display().to_string()], LogFormat::Auto).expect("our own log");
+    let mut logs = LogFiles::open(&[log.display().to_string()], LogFormat::Auto, &FieldNames::default()).expect("our own log");
     let (mut simulation, left_out) = Simulation::new(settings, &logs.contents());
     assert_eq!(left_out, []);
     let mut simulated = BTreeMap::new();

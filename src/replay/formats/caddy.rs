@@ -11,7 +11,6 @@ use serde::Deserialize;
 use super::LogLine;
 use super::time;
 use crate::client::forwarded;
-use crate::clock::Timestamp;
 use crate::head::FieldName;
 use crate::replay::LoggedHeader;
 use crate::replay::LoggedRequest;
@@ -78,8 +77,8 @@ pub(super) fn read(line: &[u8]) -> Option<LogLine> {
     }
     let line: Line<'_> = serde_json::from_slice(line).ok()?;
     let end = match &line.ts {
-        Moment::Number(number) => of_number(*number)?,
-        Moment::Text(text) => of_text(text)?,
+        Moment::Number(number) => time::of_number(*number)?,
+        Moment::Text(text) => time::of_text(text)?,
     };
     if line.logger.as_ref().is_some_and(|logger| logger.starts_with("http.log.error")) {
         // The access log has the same request.
@@ -108,22 +107,6 @@ pub(super) fn read(line: &[u8]) -> Option<LogLine> {
         logged.answer_headers = headers(sent);
     }
     Some(LogLine::Request(logged.answered_with(status)))
-}
-
-/// Seconds, milliseconds (`unix_milli_float`) or nanoseconds (`unix_nano`): from 1973 to 5138 none is mistaken for another.
-fn of_number(number: f64) -> Option<Timestamp> {
-    time::of_seconds(match number {
-        ..1e11 => number,
-        1e11..1e14 => number / 1e3,
-        1e17.. => number / 1e9,
-        _ => return None,
-    })
-}
-
-/// `rfc3339`, `rfc3339_nano`, `iso8601`, `common_log`, `wall`, `wall_milli` or `wall_nano`. The last three name no zone: Caddy
-/// writes UTC.
-fn of_text(text: &str) -> Option<Timestamp> {
-    time::of_rfc3339(text).or_else(|| time::of_wall(text)).or_else(|| time::of_common_log(text.as_bytes()))
 }
 
 fn client(request: &Request<'_>) -> Option<IpAddr> {

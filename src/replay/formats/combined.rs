@@ -27,7 +27,11 @@ pub(super) fn read_before(line: &mut Scanner<'_>) -> Option<LogLine> {
     let started = time::of_common_log(line.until(b']')?)?;
     line.skip(b" ")?;
     let request = line.quoted()?;
-    let status: u16 = line.text_word()?.parse().ok()?;
+    let status: u16 = match line.text_word()? {
+        // HAProxy's word for a client that left.
+        "-1" => 0,
+        status => status.parse().ok()?,
+    };
     line.word()?;
     let Some((method, target)) = request_line::read(&request) else { return Some(LogLine::NoRequest) };
     let mut logged = LoggedRequest::new(started, client, method, target).answered_with(status);
@@ -84,6 +88,6 @@ fn is_host(text: &str) -> bool {
 }
 
 /// `-` stands for a header that was not sent.
-fn logged_value(value: &[u8]) -> LoggedValue {
+pub(super) fn logged_value(value: &[u8]) -> LoggedValue {
     if value == b"-" { LoggedValue::NotSent } else { LoggedValue::Sent(value.into()) }
 }

@@ -67,7 +67,7 @@ fn total_millis(timers: &str) -> Option<i64> {
 }
 
 /// `#22` stands for a quotation mark, and so on.
-fn decoded(text: &[u8]) -> Cow<'_, [u8]> {
+pub(super) fn decoded(text: &[u8]) -> Cow<'_, [u8]> {
     if memchr(b'#', text).is_none() {
         return Cow::Borrowed(text);
     }

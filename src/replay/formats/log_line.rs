@@ -9,6 +9,8 @@ pub enum LogLine {
     /// It holds no request that rules could see: the gateway refuses what was sent, or the line is about something
     /// else.
     NoRequest,
+    /// It describes the lines after it.
+    Directive,
     /// A proxy has asked about descriptors. The log does not hold which.
     DescriptorCall,
 }

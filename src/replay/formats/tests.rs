@@ -1,10 +1,13 @@
 //! Lines as the programs write them.
 
+mod proxies;
+
 use std::time::Duration;
 
 use super::LineFormat;
 use super::LogFormat;
 use super::LogLine;
+use super::format::ReadState;
 use crate::outcome::Outcome;
 use crate::record::ObservedOutcome;
 use crate::replay::AnsweredBy;
@@ -14,7 +17,10 @@ use crate::replay::LoggedValue;
 /// The format that tells itself apart, and the request of the line.
 #[track_caller]
 fn request(line: &str) -> (LineFormat, LoggedRequest) {
-    let read = LogFormat::Auto.candidates().iter().find_map(|format| Some((*format, format.read(line.as_bytes())?)));
+    let read = LogFormat::Auto
+        .candidates()
+        .iter()
+        .find_map(|format| Some((*format, format.read(line.as_bytes(), &mut ReadState::default())?)));
     match read {
         Some((format, LogLine::Request(request))) => (format, request),
         other => panic!("{other:?} of {line}"),
@@ -37,7 +43,7 @@ fn check(line: &str, format: LineFormat, expected: &str) -> LoggedRequest {
 
 #[track_caller]
 fn check_without_request(line: &str, format: LineFormat) {
-    assert_eq!(format.read(line.as_bytes()), Some(LogLine::NoRequest), "{line}");
+    assert_eq!(format.read(line.as_bytes(), &mut ReadState::default()), Some(LogLine::NoRequest), "{line}");
 }
 
 fn header<'r>(request: &'r LoggedRequest, name: &str) -> Option<&'r LoggedValue> {
@@ -254,11 +260,11 @@ fn a_call_about_descriptors_is_none_about_a_request_in_each_of_our_formats() {
         (human, LineFormat::PortcullisHuman),
     ];
     for (line, format) in lines {
-        assert_eq!(format.read(line.as_bytes()), Some(LogLine::DescriptorCall), "{line}");
+        assert_eq!(format.read(line.as_bytes(), &mut ReadState::default()), Some(LogLine::DescriptorCall), "{line}");
         let failed = line.replace("denied", "error");
         // Lines for people do not tell a call that failed from a head that was malformed.
         let expected = if line == human { LogLine::NoRequest } else { LogLine::DescriptorCall };
-        assert_eq!(format.read(failed.as_bytes()), Some(expected), "{failed}");
+        assert_eq!(format.read(failed.as_bytes(), &mut ReadState::default()), Some(expected), "{failed}");
     }
     check_without_request(&json.replace("denied", "error").replace("\"http/2\"", "null"), LineFormat::Portcullis);
 }

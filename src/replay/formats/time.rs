@@ -61,6 +61,27 @@ pub(super) fn of_seconds(seconds: f64) -> Option<Timestamp> {
     Some(Timestamp::EPOCH + span.saturating_add(HALF_A_MICROSECOND))
 }
 
+/// Seconds, milliseconds (`unix_milli_float`) or nanoseconds (`unix_nano`): from 1973 to 5138 none is mistaken for another.
+pub(super) fn of_number(number: f64) -> Option<Timestamp> {
+    of_seconds(match number {
+        ..1e11 => number,
+        1e11..1e14 => number / 1e3,
+        1e17.. => number / 1e9,
+        _ => return None,
+    })
+}
+
+/// `rfc3339`, `rfc3339_nano`, `iso8601`, `common_log`, `wall`, `wall_milli` or `wall_nano`. The last three name no zone: Caddy
+/// writes UTC.
+pub(super) fn of_text(text: &str) -> Option<Timestamp> {
+    of_rfc3339(text).or_else(|| of_wall(text)).or_else(|| of_common_log(text.as_bytes()))
+}
+
+/// `Nov`
+pub(super) fn is_month(text: &[u8]) -> bool {
+    MONTHS.iter().any(|month| month.as_bytes() == text)
+}
+
 const HALF_A_MICROSECOND: Duration = Duration::from_nanos(500);
 
 /// When something began that ended at `end`.

@@ -17,7 +17,7 @@ pub enum ReadError {
     Read { file: Arc<str>, line: u64, error: io::Error },
     /// No line is of a known format. These are the first ones.
     #[error(
-        "{}\nname the format with --log-format, if it is one of portcullis, combined, caddy, traefik and haproxy{}",
+        "{}\nname the format with --log-format, or the fields of JSON with --fields{}",
         listed(.lines, "an access log that portcullis knows"),
         addresses_hint(.lines)
     )]

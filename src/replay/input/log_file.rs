@@ -11,9 +11,12 @@ use super::ReadError;
 use super::decompress;
 use super::lines::Lines;
 use super::lines::NextLine;
+use super::unreadable_line;
 use super::unreadable_line::UnreadableLine;
 use crate::clock::Timestamp;
+use crate::replay::FieldNames;
 use crate::replay::LineFormat;
+use crate::replay::LineReader;
 use crate::replay::LogFormat;
 use crate::replay::LogLine;
 use crate::replay::LoggedRequest;
@@ -23,8 +26,7 @@ use crate::replay::LoggedRequest;
 pub(super) struct LogFile {
     name: Arc<str>,
     lines: Lines,
-    /// `None`: no line can be read, or the file is empty.
-    pub(super) format: Option<LineFormat>,
+    reader: LineReader,
     /// Requests that were read ahead.
     ahead: VecDeque<LoggedRequest>,
     is_read: bool,
@@ -45,27 +47,48 @@ pub struct LineCounts {
     pub unreadable: u64,
     /// The first of them.
     pub first_unreadable: Vec<UnreadableLine>,
+    /// The files with lines that cannot be read.
+    pub by_file: Vec<UnreadableInFile>,
     /// The files that have lines, none of which can be read.
     pub unreadable_files: Vec<Arc<str>>,
 }
 
+/// How many lines of a file cannot be read.
+#[derive(Clone, Debug, Serialize)]
+pub struct UnreadableInFile {
+    /// All lines that are not empty.
+    pub lines: u64,
+    pub unreadable: u64,
+    pub first: UnreadableLine,
+}
+
 impl LogFile {
     /// Opens a file and finds out its format. Adds to `read` the bytes that are read of it.
-    pub(super) fn open(name: &str, format: LogFormat, read: &Rc<Cell<u64>>) -> Result<Self, ReadError> {
+    pub(super) fn open(
+        name: &str,
+        format: LogFormat,
+        fields: &FieldNames,
+        read: &Rc<Cell<u64>>,
+    ) -> Result<Self, ReadError> {
         let name: Arc<str> = name.into();
         let (input, length) =
             decompress::open(&name, read).map_err(|error| ReadError::Open { file: Arc::clone(&name), error })?;
         let mut file = Self {
             name,
             lines: Lines::new(input),
-            format: None,
+            reader: LineReader::new(format, fields),
             ahead: VecDeque::new(),
             is_read: false,
             counts: LineCounts::default(),
             length,
         };
-        file.read_ahead(format)?;
+        file.read_ahead()?;
         Ok(file)
+    }
+
+    /// `None`: no line can be read, or the file is empty.
+    pub(super) fn format(&self) -> Option<LineFormat> {
+        self.reader.format
     }
 
     /// When the next request began.
@@ -90,8 +113,8 @@ impl LogFile {
         self.read_request()
     }
 
-    fn read_ahead(&mut self, format: LogFormat) -> Result<(), ReadError> {
-        let is_known = self.detect(format)?;
+    fn read_ahead(&mut self) -> Result<(), ReadError> {
+        let is_known = self.detect()?;
         let mut sampled = 0;
         while is_known && (sampled < SAMPLE || self.ahead.is_empty()) && self.ahead.len() < SAMPLE {
             sampled += 1;
@@ -101,33 +124,27 @@ impl LogFile {
                 LineRead::Read(request) => self.ahead.push_back(request),
             }
         }
-        if self.format.is_none() && self.counts.lines > 0 {
+        if self.format().is_none() && self.counts.lines > 0 {
             self.counts.unreadable_files.push(Arc::clone(&self.name));
         }
         Ok(())
     }
 
     /// Reads to the first line of a known format. `false`: there is none in the whole file.
-    fn detect(&mut self, format: LogFormat) -> Result<bool, ReadError> {
-        loop {
-            match self
-                .read_line(|line| format.candidates().iter().find_map(|format| Some((*format, format.read(line)?))))?
-            {
-                LineRead::End => return Ok(false),
+    fn detect(&mut self) -> Result<bool, ReadError> {
+        while self.format().is_none() {
+            match self.read_next()? {
+                LineRead::End => return Ok(self.format().is_some()),
                 LineRead::Nothing => {}
-                LineRead::Read((format, read)) => {
-                    self.format = Some(format);
-                    self.ahead.extend(self.counts.request_of(read));
-                    return Ok(true);
-                }
+                LineRead::Read(request) => self.ahead.push_back(request),
             }
         }
+        Ok(true)
     }
 
     /// The request of the next line.
     fn read_next(&mut self) -> Result<LineRead<LoggedRequest>, ReadError> {
-        let Some(format) = self.format else { return Ok(LineRead::End) };
-        Ok(match self.read_line(|line| format.read(line))? {
+        Ok(match self.read_line()? {
             LineRead::End => LineRead::End,
             LineRead::Nothing => LineRead::Nothing,
             LineRead::Read(read) => self.counts.request_of(read).map_or(LineRead::Nothing, LineRead::Read),
@@ -144,8 +161,8 @@ impl LogFile {
         }
     }
 
-    /// Reads the next line with `read`, and counts it.
-    fn read_line<T>(&mut self, read: impl FnOnce(&[u8]) -> Option<T>) -> Result<LineRead<T>, ReadError> {
+    /// Reads the next line, and counts it.
+    fn read_line(&mut self) -> Result<LineRead<LogLine>, ReadError> {
         if self.is_read {
             return Ok(LineRead::End);
         }
@@ -158,7 +175,7 @@ impl LogFile {
                 return Ok(LineRead::End);
             }
             NextLine::Line(b"") => return Ok(LineRead::Nothing),
-            NextLine::Line(line) => (line, read(line)),
+            NextLine::Line(line) => (line, self.reader.read(line)),
             NextLine::TooLong(line) => (line, None),
         };
         self.counts.lines += 1;
@@ -167,7 +184,7 @@ impl LogFile {
         }
         self.counts.unreadable += 1;
         if self.counts.first_unreadable.len() < SHOWN {
-            let text = shown(line);
+            let text = unreadable_line::shown(line);
             self.counts.first_unreadable.push(UnreadableLine { file: Arc::clone(&self.name), line: number, text });
         }
         Ok(LineRead::Nothing)
@@ -196,11 +213,13 @@ impl LineCounts {
         match read {
             LogLine::Request(request) => return Some(request),
             LogLine::NoRequest => self.without_request += 1,
+            LogLine::Directive => {}
             LogLine::DescriptorCall => self.descriptor_calls += 1,
         }
         None
     }
 
+    /// Adds what the lines of one file were.
     pub(super) fn add(&mut self, other: &Self) {
         self.lines += other.lines;
         self.without_request += other.without_request;
@@ -208,18 +227,13 @@ impl LineCounts {
         self.unreadable += other.unreadable;
         self.unreadable_files.extend(other.unreadable_files.iter().cloned());
         let room = SHOWN - self.first_unreadable.len();
+        self.by_file.extend(other.first_unreadable.first().map(|first| UnreadableInFile {
+            lines: other.lines,
+            unreadable: other.unreadable,
+            first: first.clone(),
+        }));
         self.first_unreadable.extend(other.first_unreadable.iter().take(room).cloned());
     }
-}
-
-/// The start of a line, in which nothing moves a terminal's cursor.
-fn shown(line: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&line[..line.len().min(4 * SHOWN_LETTERS)]);
-    let mut shown: String = text.chars().take(SHOWN_LETTERS).collect::<String>().escape_debug().to_string();
-    if text.chars().nth(SHOWN_LETTERS).is_some() || line.len() > 4 * SHOWN_LETTERS {
-        shown.push_str("...");
-    }
-    shown
 }
 
 /// How many lines decide about the format of a file, and about what it holds.
@@ -227,5 +241,3 @@ const SAMPLE: usize = 1000;
 
 /// How many unreadable lines are shown.
 const SHOWN: usize = 5;
-
-const SHOWN_LETTERS: usize = 120;

@@ -15,6 +15,7 @@ use super::decompress::STANDARD_INPUT;
 use super::log_file::LineCounts;
 use super::log_file::LogFile;
 use crate::clock::Timestamp;
+use crate::replay::FieldNames;
 use crate::replay::LogContents;
 use crate::replay::LogFormat;
 use crate::replay::LoggedRequest;
@@ -50,15 +51,16 @@ struct Waiting {
 
 impl LogFiles {
     /// Opens all files and finds out their formats.
-    pub fn open(names: &[String], format: LogFormat) -> Result<Self, ReadError> {
+    pub fn open(names: &[String], format: LogFormat, fields: &FieldNames) -> Result<Self, ReadError> {
         if names.iter().filter(|name| *name == STANDARD_INPUT).count() > 1 {
             return Err(ReadError::Twice { file: STANDARD_INPUT.into() });
         }
         let read = Rc::new(Cell::new(0));
-        let files = names.iter().map(|name| LogFile::open(name, format, &read)).collect::<Result<Vec<_>, _>>()?;
+        let files =
+            names.iter().map(|name| LogFile::open(name, format, fields, &read)).collect::<Result<Vec<_>, _>>()?;
         let opened = Self { files, waiting: BinaryHeap::new(), size: 0, number: 0, read };
         // A file without lines beside others is one that was just rotated; one that is no log does not hide the others.
-        if opened.files.iter().any(|file| file.format.is_some()) {
+        if opened.files.iter().any(|file| file.format().is_some()) {
             Ok(opened)
         } else {
             Err(opened.nothing_read(format))
@@ -97,7 +99,7 @@ impl LogFiles {
     /// The formats of the files, each once.
     pub fn formats(&self) -> Vec<&'static str> {
         let mut formats = Vec::new();
-        for format in self.files.iter().filter_map(|file| file.format) {
+        for format in self.files.iter().filter_map(LogFile::format) {
             if !formats.contains(&format.as_str()) {
                 formats.push(format.as_str());
             }

@@ -12,6 +12,7 @@ use super::tally::TallyReport;
 use crate::record::DecisionLabel;
 use crate::replay::formats::begins_with_addresses;
 use crate::replay::input::error::SEVERAL_ADDRESSES;
+use crate::replay::input::log_file::UnreadableInFile;
 
 impl fmt::Display for ReplayReport {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -92,6 +93,14 @@ impl ReplayReport {
             if lines.clone().any(|line| begins_with_addresses(&line.text)) {
                 remarks.push(SEVERAL_ADDRESSES.to_owned());
             }
+        }
+        // Of one file, the lines above say the same.
+        for UnreadableInFile { lines, unreadable, first } in self.lines.by_file.iter().filter(|_| self.files > 1) {
+            let (unreadable, all) = (number(*unreadable), counted(*lines, "line"));
+            remarks.push(format!(
+                "{}: {unreadable} of {all} cannot be read, first line {}: {}",
+                first.file, first.line, first.text
+            ));
         }
         if remarks.is_empty() {
             return Ok(());

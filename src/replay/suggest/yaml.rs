@@ -17,6 +17,7 @@ use super::rates::suggest;
 use super::route::RouteShape;
 use crate::clock::Timestamp;
 use crate::replay::input::log_file::LineCounts;
+use crate::replay::input::log_file::UnreadableInFile;
 use crate::replay::report::counted;
 use crate::replay::report::number;
 
@@ -107,6 +108,10 @@ fn head(text: &mut String, source: &Source, figures: &Figures) {
     if lines.unreadable > 0 {
         let (unreadable, all) = (number(lines.unreadable), counted(lines.lines, "line"));
         put(text, &format!("# {unreadable} of {all} cannot be read: portcullis replay shows the first ones."));
+        for UnreadableInFile { lines, unreadable, first } in &lines.by_file {
+            let (unreadable, all) = (number(*unreadable), counted(*lines, "line"));
+            put(text, &format!("# {}: {unreadable} of {all}, first line {}: {}", first.file, first.line, first.text));
+        }
     }
     for file in &lines.unreadable_files {
         put(text, &format!("# {}: no line can be read.", file.escape_debug()));

@@ -1,0 +1,149 @@
+//! What syslog and containers write around a line.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+use super::time;
+
+/// The line within one such layer. `None`: there is none.
+pub(super) fn without(line: &[u8]) -> Option<Cow<'_, [u8]>> {
+    if line.first() == Some(&b'{') {
+        return docker(line);
+    }
+    let text = cri(line).or_else(|| syslog(line))?;
+    Some(Cow::Borrowed(text))
+}
+
+/// A line of Docker's driver json-file.
+#[derive(Deserialize)]
+struct DockerLine<'l> {
+    #[serde(borrow)]
+    log: Cow<'l, str>,
+    #[serde(borrow, rename = "stream")]
+    _stream: Cow<'l, str>,
+}
+
+fn docker(line: &[u8]) -> Option<Cow<'_, [u8]>> {
+    let DockerLine { log, .. } = serde_json::from_slice(line).ok()?;
+    Some(Cow::Owned(log.trim_end_matches(['\r', '\n']).as_bytes().to_vec()))
+}
+
+/// `2026-11-21T07:58:52.123456789Z stdout F ...`, as containers of Kubernetes write.
+fn cri(line: &[u8]) -> Option<&[u8]> {
+    let (moment, rest) = word(line)?;
+    let (stream, rest) = word(rest)?;
+    let (tag, rest) = word(rest)?;
+    time::of_rfc3339(str::from_utf8(moment).ok()?)?;
+    let is_whole = matches!(stream, b"stdout" | b"stderr") && (tag == b"F" || tag.starts_with(b"F:"));
+    is_whole.then_some(rest)
+}
+
+/// The message of a line of RFC 5424 or RFC 3164, with its priority or without.
+fn syslog(line: &[u8]) -> Option<&[u8]> {
+    let line = match line.strip_prefix(b"<") {
+        Some(rest) => {
+            let end = memchr::memchr(b'>', rest).filter(|end| (1..=3).contains(end))?;
+            rest[..end].iter().all(u8::is_ascii_digit).then_some(&rest[end + 1..])?
+        }
+        None => line,
+    };
+    match line.strip_prefix(b"1 ") {
+        Some(rest) => rfc_5424(rest),
+        None => rfc_3164(line),
+    }
+}
+
+/// `2026-11-21T07:58:52Z web nginx 812 - [meta seq="1"] ...` after the version.
+fn rfc_5424(line: &[u8]) -> Option<&[u8]> {
+    let (moment, mut rest) = word(line)?;
+    if moment != b"-" {
+        time::of_rfc3339(str::from_utf8(moment).ok()?)?;
+    }
+    // Host, application, process and kind of message.
+    for _ in 0..4 {
+        rest = word(rest)?.1;
+    }
+    let rest = match rest.strip_prefix(b"-") {
+        Some(rest) => rest,
+        None => after_elements(rest)?,
+    };
+    let message = rest.strip_prefix(b" ")?;
+    Some(message.strip_prefix("\u{feff}".as_bytes()).unwrap_or(message))
+}
+
+/// Skips `[id name="value"]`, any number of them. A value may hold `\]` and `\"`.
+fn after_elements(mut rest: &[u8]) -> Option<&[u8]> {
+    rest.strip_prefix(b"[")?;
+    while let Some(element) = rest.strip_prefix(b"[") {
+        let (mut at, mut is_quoted) = (0, false);
+        loop {
+            match element.get(at)? {
+                b'\\' => at += 1,
+                b'"' => is_quoted = !is_quoted,
+                b']' if !is_quoted => break,
+                _ => {}
+            }
+            at += 1;
+        }
+        rest = &element[at + 1..];
+    }
+    Some(rest)
+}
+
+/// `Nov 21 07:58:52 web nginx[812]: ...`, or with a moment of RFC 3339, as newer daemons write it.
+fn rfc_3164(line: &[u8]) -> Option<&[u8]> {
+    let (first, rest) = word(line)?;
+    let rest = if time::of_rfc3339(str::from_utf8(first).ok()?).is_some() {
+        rest
+    } else {
+        if !time::is_month(first) {
+            return None;
+        }
+        // A day below 10 has a space before it.
+        let (day, rest) = word(rest.trim_ascii_start())?;
+        let (clock, rest) = word(rest)?;
+        let is_clock = clock.len() >= 8 && clock[2] == b':' && clock[5] == b':';
+        (is_clock && day.iter().all(u8::is_ascii_digit)).then_some(rest)?
+    };
+    let (host, after_host) = word(rest)?;
+    // nginx leaves the host out with `nohostname`.
+    if host.ends_with(b":") {
+        return Some(after_host.trim_ascii_start());
+    }
+    let (tag, message) = word(after_host)?;
+    tag.ends_with(b":").then(|| message.trim_ascii_start())
+}
+
+fn word(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let space = memchr::memchr(b' ', line)?;
+    Some((&line[..space], &line[space + 1..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, expected: Option<&str>) {
+        let found = without(line.as_bytes());
+        assert_eq!(found.as_deref().map(String::from_utf8_lossy).as_deref(), expected, "{line}");
+    }
+
+    #[test]
+    fn a_layer_is_told_from_a_line_and_taken_off() {
+        check("<190>Nov 21 07:58:52 web nginx: a b", Some("a b"));
+        check("Nov  1 07:58:52 web nginx[812]: a b", Some("a b"));
+        check("<190>Nov 21 07:58:52 nginx: a b", Some("a b"));
+        check("2026-11-21T07:58:52.123+01:00 web nginx: a b", Some("a b"));
+        check("<190>1 2026-11-21T07:58:52Z web nginx 812 - - a b", Some("a b"));
+        check("<190>1 - - - - - [a b=\"]\\\"\"][c] \u{feff}a b", Some("a b"));
+        check("2026-11-21T07:58:52.123456789Z stdout F a b", Some("a b"));
+        check(r#"{"log":"a \"b\"\n","stream":"stdout","time":"2026-11-21T07:58:52Z"}"#, Some("a \"b\""));
+        for line in
+            ["a b", "", "{}", "<190>", "<1904>a b", "Nov 21", "2026-11-21T07:58:52Z stdout P a", "<1>1 - - - - - [a"]
+        {
+            check(line, None);
+        }
+    }
+}
