@@ -51,6 +51,8 @@ pub(super) struct HeadFields {
     /// Clients may send the cookie in several fields, which are joined (RFC 9113, section 8.2.3).
     cookie: Option<Vec<u8>>,
     is_malformed: bool,
+    /// A field was too long to be read.
+    has_unread: bool,
 }
 
 #[derive(Debug, Default)]
@@ -89,6 +91,7 @@ impl HeadFields {
             plain: Fields::default(),
             cookie: None,
             is_malformed: false,
+            has_unread: false,
         }
     }
 
@@ -112,6 +115,12 @@ impl HeadFields {
         }
     }
 
+    /// Counts fields that were too long to be read, with so many bytes.
+    pub(super) fn add_unread(&mut self, bytes: usize) {
+        self.size = self.size.saturating_add(bytes);
+        self.has_unread |= bytes > 0;
+    }
+
     fn add_field(&mut self, name: &HeaderName, value: &HeaderValue) {
         self.is_malformed |= is_connection_field(name) || *name == TE && value != "trailers";
         if self.is_too_long() {
@@ -130,7 +139,7 @@ impl HeadFields {
     }
 
     fn is_too_long(&self) -> bool {
-        self.size > self.max_size
+        self.has_unread || self.size > self.max_size
     }
 
     /// Whether the head is too long to be an honest mistake.
@@ -244,4 +253,4 @@ fn is_connection_field(name: &HeaderName) -> bool {
 }
 
 /// A head this many times longer than allowed is an attack.
-const ABUSE: usize = 4;
+pub(super) const ABUSE: usize = 4;

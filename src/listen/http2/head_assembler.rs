@@ -13,6 +13,7 @@ use super::frame::FrameHeader;
 use super::frame::HEADERS;
 use super::frame::PADDED;
 use super::frame::PRIORITY;
+use super::head::ABUSE;
 use super::head::HeadFields;
 use super::head::ParsedHead;
 use super::hpack::HpackDecoder;
@@ -52,7 +53,7 @@ pub(super) struct StubFrame {
 impl HeadAssembler {
     /// Puts the heads into `pending_heads`.
     pub(super) fn new(max_size: usize, pending_heads: PendingHeads) -> Self {
-        Self { decoder: HpackDecoder::new(), max_size, partial: None, newest: 0, pending_heads }
+        Self { decoder: HpackDecoder::new(max_size), max_size, partial: None, newest: 0, pending_heads }
     }
 
     /// Whether a head goes on in the next frame.
@@ -84,11 +85,12 @@ impl HeadAssembler {
         };
         let fields = &mut head.fields;
         self.decoder.decode(&mut block, |field| fields.add(field)).map_err(|_| Reason::COMPRESSION_ERROR)?;
-        if head.fields.is_abuse() || block.len() > self.max_size {
+        head.fields.add_unread(self.decoder.take_skipped());
+        if head.fields.is_abuse() {
             return Err(Reason::ENHANCE_YOUR_CALM);
         }
         if is_last {
-            self.decoder.end();
+            self.decoder.end().map_err(|_| Reason::COMPRESSION_ERROR)?;
             return if block.is_empty() { Ok(Some(self.end(head))) } else { Err(Reason::COMPRESSION_ERROR) };
         }
         if head.continuations > self.max_continuations() {
@@ -104,9 +106,9 @@ impl HeadAssembler {
         PartialHead { stream, ends, fields: HeadFields::new(self.max_size), rest: Vec::new(), continuations: 0 }
     }
 
-    /// As many as a head of the largest size needs in full frames, and a few more.
+    /// As many as the longest head that is still answered needs in full frames, and a few more.
     fn max_continuations(&self) -> usize {
-        (self.max_size / DEFAULT_MAX_FRAME * 5 / 4).max(5)
+        (self.max_size.saturating_mul(ABUSE) / DEFAULT_MAX_FRAME * 5 / 4).max(5)
     }
 
     fn end(&mut self, head: PartialHead) -> StubFrame {

@@ -56,6 +56,18 @@ fn and<'f>(fields: &[Field<'f>], more: &[Field<'f>]) -> Vec<Field<'f>> {
     [fields, more].concat()
 }
 
+/// A head in frames of 16,000 bytes.
+fn in_frames(block: &[u8]) -> Vec<u8> {
+    let parts: Vec<&[u8]> = block.chunks(16_000).collect();
+    let kind = |at: usize| if at == 0 { 1 } else { 9 };
+    let flags = |at: usize| {
+        let begins = if at == 0 { END_STREAM } else { 0 };
+        let ends = if at + 1 == parts.len() { END_HEADERS } else { 0 };
+        begins | ends
+    };
+    parts.iter().enumerate().flat_map(|(at, part)| frame(kind(at), flags(at), 1, part)).collect()
+}
+
 fn pseudo_headers() -> Vec<Row> {
     let malformed = |name, fields: &[Field<'_>]| refused(name, Fate::Answered(400), fields);
     let status = |name, status, fields: &[Field<'_>]| refused(name, Fate::Answered(status), fields);
@@ -178,6 +190,24 @@ fn fields() -> Vec<Row> {
             "a field of 30,000 bytes",
             [frame(1, END_STREAM, 1, begin), frame(9, END_HEADERS, 1, end)].concat(),
             Fate::Answered(431),
+            Arrives::Nothing,
+        ),
+        row(
+            "a field of 60,000 bytes",
+            in_frames(&block(&and(GET, &[(b"x", "y".repeat(60_000).as_bytes())]))),
+            Fate::Answered(431),
+            Arrives::Nothing,
+        ),
+        row(
+            "a name of 60,000 bytes",
+            in_frames(&block(&and(GET, &[("y".repeat(60_000).as_bytes(), b"x")]))),
+            Fate::Answered(431),
+            Arrives::Nothing,
+        ),
+        row(
+            "a field of 70,000 bytes, too long for an answer",
+            in_frames(&block(&and(GET, &[(b"x", "y".repeat(70_000).as_bytes())]))),
+            Fate::Ended,
             Arrives::Nothing,
         ),
         refused("another expectation", Fate::Answered(417), &and(GET, &[(b"expect", b"x")])),

@@ -1,5 +1,7 @@
 //! Decodes blocks of fields.
 
+use std::mem;
+
 use super::error::InvalidHpack;
 use super::field::Field;
 use super::field::Name;
@@ -14,6 +16,22 @@ pub(in crate::listen::http2) struct HpackDecoder {
     text: Vec<u8>,
     /// No field of the current block was read yet.
     may_resize: bool,
+    /// In bytes: literals with longer texts are skipped.
+    longest: usize,
+    /// What comes next of a literal that is skipped.
+    long: Option<LongLiteral>,
+    /// In bytes: the texts that were skipped and not told of yet.
+    skipped: usize,
+}
+
+/// A literal that is too long to be kept. What is left of it may come in later frames.
+#[derive(Clone, Copy, Debug)]
+enum LongLiteral {
+    /// So many bytes of its name.
+    Name(usize),
+    ValueLength,
+    /// So many bytes of its value.
+    Value(usize),
 }
 
 /// Why a field could not be decoded.
@@ -31,11 +49,15 @@ impl From<InvalidHpack> for FieldError {
 }
 
 impl HpackDecoder {
-    pub(in crate::listen::http2) fn new() -> Self {
-        Self { table: Table::new(), text: Vec::new(), may_resize: true }
+    /// Literals whose texts have more bytes than this are skipped, and the table is as if they had been read. For that it must be
+    /// at least [`MIN_LONGEST`], and counts as that where it is less.
+    pub(in crate::listen::http2) fn new(longest: usize) -> Self {
+        let longest = longest.max(MIN_LONGEST);
+        Self { table: Table::new(), text: Vec::new(), may_resize: true, longest, long: None, skipped: 0 }
     }
 
-    /// Passes each complete field to `each`, and takes it off the front of the block.
+    /// Passes each complete field to `each`, and takes it off the front of the block. Of one that is too long, it takes off as
+    /// much as there is, and [`Self::take_skipped`] tells of it.
     pub(in crate::listen::http2) fn decode(
         &mut self,
         block: &mut &[u8],
@@ -43,7 +65,11 @@ impl HpackDecoder {
     ) -> Result<(), InvalidHpack> {
         while !block.is_empty() {
             let mut rest = *block;
-            match self.next(&mut rest) {
+            let read = match self.long {
+                Some(long) => self.skip(long, &mut rest).map(|()| None),
+                None => self.next(&mut rest),
+            };
+            match read {
                 Ok(Some(field)) => each(field),
                 Ok(None) => {}
                 Err(FieldError::Incomplete) => break,
@@ -55,19 +81,29 @@ impl HpackDecoder {
         Ok(())
     }
 
-    /// The block is complete.
-    pub(in crate::listen::http2) fn end(&mut self) {
+    /// The block is complete. Fails if a field that is skipped is not.
+    pub(in crate::listen::http2) fn end(&mut self) -> Result<(), InvalidHpack> {
         self.may_resize = true;
+        if self.long.is_some() { Err(InvalidHpack) } else { Ok(()) }
     }
 
-    /// `None`: a new size of the table, which may come before the first field.
+    /// In bytes: how long the texts are that were skipped since this was last called, as their lengths say.
+    pub(in crate::listen::http2) fn take_skipped(&mut self) -> usize {
+        mem::take(&mut self.skipped)
+    }
+
+    /// `None`: a new size of the table, which may come before the first field, or the start of a field that is skipped.
     fn next(&mut self, rest: &mut &[u8]) -> Result<Option<Field>, FieldError> {
         let first = rest.first().copied().ok_or(FieldError::Incomplete)?;
         let field = match first {
-            0x80.. => self.table.get(integer(rest, 7)?)?.clone(),
+            0x80.. => Some(self.table.get(integer(rest, 7)?)?.clone()),
             0x40.. => {
                 let field = self.literal(rest, 6)?;
-                self.table.insert(field.clone());
+                match &field {
+                    Some(field) => self.table.insert(field.clone()),
+                    // It is larger than the table.
+                    None => self.table.clear(),
+                }
                 field
             }
             0x20.. => {
@@ -82,16 +118,67 @@ impl HpackDecoder {
             _ => self.literal(rest, 4)?,
         };
         self.may_resize = false;
-        Ok(Some(field))
+        Ok(field)
     }
 
-    fn literal(&mut self, rest: &mut &[u8], prefix: u8) -> Result<Field, FieldError> {
-        let name = match integer(rest, prefix)? {
-            0 => Name::parse(string(rest, &mut self.text)?),
-            index => self.table.get(index)?.name.clone(),
+    /// `None`: it is too long, and skipped from here on.
+    fn literal(&mut self, rest: &mut &[u8], prefix: u8) -> Result<Option<Field>, FieldError> {
+        let (name, length) = match integer(rest, prefix)? {
+            0 => {
+                let (length, text) = coded_length(rest)?;
+                if length > self.longest {
+                    *rest = text;
+                    self.begin_to_skip(LongLiteral::Name(length), length);
+                    return Ok(None);
+                }
+                (Name::parse(string(rest, &mut self.text)?), length)
+            }
+            index => (self.table.get(index)?.name.clone(), 0),
         };
-        Ok(Field::new(name, string(rest, &mut self.text)?))
+        let (value, text) = coded_length(rest)?;
+        if length + value > self.longest {
+            *rest = text;
+            self.begin_to_skip(LongLiteral::Value(value), length + value);
+            return Ok(None);
+        }
+        Ok(Some(Field::new(name, string(rest, &mut self.text)?)))
     }
+
+    fn begin_to_skip(&mut self, long: LongLiteral, length: usize) {
+        self.skipped = self.skipped.saturating_add(length);
+        self.long = Some(long);
+    }
+
+    fn skip(&mut self, long: LongLiteral, rest: &mut &[u8]) -> Result<(), FieldError> {
+        let skip = |left: usize, rest: &mut &[u8]| {
+            let gone = left.min(rest.len());
+            *rest = &rest[gone..];
+            left - gone
+        };
+        self.long = match long {
+            LongLiteral::Name(left) => match skip(left, rest) {
+                0 => Some(LongLiteral::ValueLength),
+                left => Some(LongLiteral::Name(left)),
+            },
+            LongLiteral::ValueLength => {
+                let (length, text) = coded_length(rest)?;
+                *rest = text;
+                self.skipped = self.skipped.saturating_add(length);
+                (length > 0).then_some(LongLiteral::Value(length))
+            }
+            LongLiteral::Value(left) => match skip(left, rest) {
+                0 => None,
+                left => Some(LongLiteral::Value(left)),
+            },
+        };
+        Ok(())
+    }
+}
+
+/// In bytes: the length of a string as it is coded, and what stands behind that length.
+fn coded_length<'r>(rest: &&'r [u8]) -> Result<(usize, &'r [u8]), FieldError> {
+    let mut behind = *rest;
+    Ok((integer(&mut behind, 7)?, behind))
 }
 
 /// Decodes an integer (RFC 7541, section 5.1).
@@ -134,6 +221,9 @@ fn take(rest: &mut &[u8]) -> Result<u8, FieldError> {
 
 /// Of an integer behind its first byte. No length needs as many.
 const MAX_BITS: usize = 28;
+
+/// In bytes: no longer literal fits into the table, even where each byte of it has a code of 30 bits.
+const MIN_LONGEST: usize = 16 * 1024;
 
 /// In bytes: most texts are shorter. Larger buffers are not kept.
 const MAX_KEPT_TEXT: usize = 512;

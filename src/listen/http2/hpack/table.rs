@@ -34,6 +34,11 @@ impl Table {
         }
     }
 
+    /// What inserting a field that is larger than the table does.
+    pub(super) fn clear(&mut self) {
+        self.shrink(0);
+    }
+
     pub(super) fn resize(&mut self, max: usize) -> Result<(), InvalidHpack> {
         if max > MAX_SIZE {
             return Err(InvalidHpack);

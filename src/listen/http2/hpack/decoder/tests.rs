@@ -8,7 +8,7 @@ fn decode(decoder: &mut HpackDecoder, block: &[u8]) -> Result<Vec<Field>, Invali
     let mut fields = Vec::new();
     let mut rest = block;
     decoder.decode(&mut rest, |field| fields.push(field))?;
-    decoder.end();
+    decoder.end()?;
     if rest.is_empty() { Ok(fields) } else { Err(InvalidHpack) }
 }
 
@@ -47,7 +47,7 @@ fn the_requests_of_the_standard_are_read_one_after_the_other() {
         ],
     ];
     for blocks in [plain, coded] {
-        let mut decoder = HpackDecoder::new();
+        let mut decoder = HpackDecoder::new(0);
         let first = ["Method: GET", "Scheme: http", "Path: /", "Authority: www.example.com"];
         check(&mut decoder, blocks[0], &first);
         check(&mut decoder, blocks[1], &[&first[..], &["cache-control: no-cache"]].concat());
@@ -68,7 +68,7 @@ fn the_requests_of_the_standard_are_read_one_after_the_other() {
 
 #[test]
 fn a_table_holds_no_more_than_its_size() {
-    let mut decoder = HpackDecoder::new();
+    let mut decoder = HpackDecoder::new(0);
     check(&mut decoder, b"\x40\x01a\x01b\x40\x01c\x01d", &["a: b", "c: d"]);
     // The table has room for one of the two fields.
     check(&mut decoder, b"\x3f\x03\xbe", &["c: d"]);
@@ -82,13 +82,38 @@ fn a_table_holds_no_more_than_its_size() {
 
 #[test]
 fn an_invalid_field_is_reported_each_time_it_is_indexed() {
-    let mut decoder = HpackDecoder::new();
+    let mut decoder = HpackDecoder::new(0);
     check(&mut decoder, b"\x40\x01A\x01b", &["Invalid(1): b"]);
     check(&mut decoder, b"\xbe\x7e\x01c", &["Invalid(1): b", "Invalid(1): c"]);
     check(&mut decoder, b"\x40\x01x\x03y\nz\xbe", &["x: ?", "x: ?"]);
     check(&mut decoder, b"\x00\x03x\"y\x01z", &["Invalid(3): z"]);
     check(&mut decoder, b"\x00\x01x\x02 y\x00\x01x\x02y\t", &["x: ?", "x: ?"]);
     check(&mut decoder, b"\x88\x00\x02:x\x01y\x00\x00\x01y", &["Invalid(7): 200", "Invalid(2): y", "Invalid(0): y"]);
+}
+
+#[test]
+fn a_field_that_is_too_long_is_skipped_and_the_table_stays_in_step() {
+    let long = [b"\x40\x01a\x01b\x40\x01x\x7f\xa1\x9b\x01", &[b'y'; 20_000][..], b"\x40\x01c\x01d\xbe"].concat();
+    let mut decoder = HpackDecoder::new(0);
+    let (mut fields, mut pending) = (Vec::new(), Vec::new());
+    for part in long.chunks(1000) {
+        pending.extend_from_slice(part);
+        let mut rest = &pending[..];
+        decoder.decode(&mut rest, |field| fields.push(field)).unwrap();
+        pending = rest.to_vec();
+        assert!(pending.len() < 1000, "it is kept");
+    }
+    assert_eq!((decoder.end(), pending.len(), decoder.take_skipped()), (Ok(()), 0, 20_001));
+    assert_eq!(lines(&fields), ["a: b", "c: d", "c: d"]);
+    // What the table held before has made room for the long field.
+    assert_eq!(decode(&mut decoder, b"\xbf"), Err(InvalidHpack));
+}
+
+#[test]
+fn a_long_field_that_is_cut_short_is_reported() {
+    let mut decoder = HpackDecoder::new(0);
+    let long = b"\x00\x01x\x7f\xa1\x9b\x01yyy";
+    assert_eq!(decode(&mut decoder, long), Err(InvalidHpack));
 }
 
 #[test]
@@ -108,7 +133,7 @@ fn an_invalid_block_is_reported() {
         &[0x00, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f],
     ];
     for block in wrong {
-        assert_eq!(decode(&mut HpackDecoder::new(), block), Err(InvalidHpack), "{block:x?}");
+        assert_eq!(decode(&mut HpackDecoder::new(0), block), Err(InvalidHpack), "{block:x?}");
     }
 }
 
@@ -167,7 +192,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let copies = requests.clone();
         let blocks = runtime.block_on(written_by_h2(copies));
-        let mut decoder = HpackDecoder::new();
+        let mut decoder = HpackDecoder::new(0);
         for (block, request) in blocks.iter().zip(&requests) {
             let mut fields = http::HeaderMap::new();
             let mut path = None;
@@ -176,7 +201,7 @@ proptest! {
                 Name::Path => path = field.value,
                 _ => {}
             }).unwrap();
-            decoder.end();
+            decoder.end()?;
             prop_assert_eq!(&fields, request.headers());
             prop_assert_eq!(path.unwrap(), request.uri().path());
         }
@@ -187,8 +212,8 @@ proptest! {
         block in prop::collection::vec(any::<u8>(), 0..80),
         cut in 0..80_usize,
     ) {
-        let whole = decode(&mut HpackDecoder::new(), &block);
-        let mut decoder = HpackDecoder::new();
+        let whole = decode(&mut HpackDecoder::new(0), &block);
+        let mut decoder = HpackDecoder::new(0);
         let mut fields = Vec::new();
         let (first, _) = block.split_at(cut.min(block.len()));
         let mut rest = first;
@@ -204,7 +229,7 @@ proptest! {
 
     #[test]
     fn no_block_makes_it_panic_or_take_more_than_its_table(blocks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 0..20)) {
-        let mut decoder = HpackDecoder::new();
+        let mut decoder = HpackDecoder::new(0);
         for block in blocks {
             if decode(&mut decoder, &block).is_err() {
                 break;
