@@ -8,6 +8,7 @@ use super::App;
 use super::Origin;
 use super::store;
 use crate::config::Settings;
+use crate::upstream::ServerUrl;
 
 /// What is served, counted before the settings are used up.
 pub(super) struct Summary {
@@ -20,7 +21,7 @@ pub(super) struct Summary {
 impl Summary {
     pub(super) fn of(settings: &Settings) -> Self {
         let upstreams = settings.upstreams.iter().map(|upstream| {
-            let servers: Vec<&str> = upstream.servers.iter().map(|server| server.name()).collect();
+            let servers: Vec<&str> = upstream.servers.iter().map(ServerUrl::name).collect();
             match &servers[..] {
                 [only] if upstream.name.ends_with(only) => upstream.name.to_string(),
                 several => format!("{} ({})", upstream.name, several.join(", ")),

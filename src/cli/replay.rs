@@ -53,7 +53,7 @@ pub(super) struct Logs {
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Auto)]
     log_format: LogFormat,
     /// The names of fields in JSON lines: any of time, client, request, method, path, query, status, host, duration (in
-    /// seconds), user_agent and referer; a dot leads into an object. Other parts are looked for under nginx's names
+    /// seconds), `user_agent` and referer; a dot leads into an object. Other parts are looked for under nginx's names
     #[arg(long, value_name = "PART=FIELD,...", value_parser = FieldNames::parse)]
     fields: Option<FieldNames>,
     /// Access logs, as they are or compressed with gzip or zstd; `-` is standard input

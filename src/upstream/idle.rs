@@ -80,7 +80,7 @@ impl IdleConnections {
         if let Some(idle) = self.take(server) {
             return idle;
         }
-        let (taker, taken) = oneshot::channel();
+        let (taker, next) = oneshot::channel();
         {
             let mut state = self.state.lock();
             let takers = &mut state.servers.entry(server).or_default().takers;
@@ -90,7 +90,7 @@ impl IdleConnections {
             }
             takers.push_back(taker);
         }
-        match taken.await {
+        match next.await {
             Ok(link) => link,
             // The server was removed.
             Err(_) => future::pending().await,

@@ -93,7 +93,8 @@ fn check(format: &str) {
     fs::write(&log, lines.join("\n") + "\n").expect("a log");
 
     let settings = config::load(&gateway.path("portcullis.yaml")).expect("it runs with it");
-    let mut logs = LogFiles::open(&[log.display().to_string()], LogFormat::Auto, &FieldNames::default()).expect("our own log");
+    let mut logs =
+        LogFiles::open(&[log.display().to_string()], LogFormat::Auto, &FieldNames::default()).expect("our own log");
     let (mut simulation, left_out) = Simulation::new(settings, &logs.contents());
     assert_eq!(left_out, []);
     let mut simulated = BTreeMap::new();

@@ -93,7 +93,7 @@ fn an_invalid_field_is_reported_each_time_it_is_indexed() {
 
 #[test]
 fn a_field_that_is_too_long_is_skipped_and_the_table_stays_in_step() {
-    let long = [b"\x40\x01a\x01b\x40\x01x\x7f\xa1\x9b\x01", &[b'y'; 20_000][..], b"\x40\x01c\x01d\xbe"].concat();
+    let long = [b"\x40\x01a\x01b\x40\x01x\x7f\xa1\x9b\x01", &vec![b'y'; 20_000][..], b"\x40\x01c\x01d\xbe"].concat();
     let mut decoder = HpackDecoder::new(0);
     let (mut fields, mut pending) = (Vec::new(), Vec::new());
     for part in long.chunks(1000) {
