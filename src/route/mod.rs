@@ -4,6 +4,7 @@ pub mod condition;
 pub mod definition;
 pub mod host;
 mod inclusion;
+mod index;
 pub mod known_clients;
 pub mod method;
 pub mod path_regex;

@@ -73,7 +73,7 @@ impl PathPattern {
     /// Adds the named segments of `path`, which matches. Values are case-folded where case is ignored.
     pub fn capture<'a>(&'a self, path: &'a CanonicalPath<'_>, captures: &mut Captures<'a>) {
         let path = self.case.of(path);
-        for shape in std::iter::once(&self.shape).chain(&self.bare) {
+        for shape in self.shapes() {
             if let Shape::Segments { segments, open } = shape
                 && shape.holds(path)
             {
@@ -96,6 +96,11 @@ impl PathPattern {
             Shape::Prefix(_) | Shape::Segments { .. } => false,
         };
         with || stem(path).is_some_and(|stem| self.shape.holds(&stem))
+    }
+
+    /// What it is compared as: the path, and the path without its script where it has one.
+    pub(super) fn shapes(&self) -> impl Iterator<Item = &Shape> {
+        std::iter::once(&self.shape).chain(&self.bare)
     }
 
     /// Whether captured values keep their case.

@@ -1,5 +1,5 @@
-//! The walk through the routes. The first match wins, but only a sure match ends the walk. Descriptors take the route of
-//! their domain.
+//! The walk through the routes. The first match wins, but only a sure match ends the walk. Of many routes an index yields
+//! those that may match. Descriptors take the route of their domain.
 
 use smallvec::SmallVec;
 
@@ -8,6 +8,7 @@ use super::RequestReadings;
 use super::Route;
 use super::RouteId;
 use super::SessionCarriers;
+use super::index::RequestIndex;
 
 /// Routes in the order they are tried.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +17,12 @@ pub struct RouteTable {
     routes: Vec<Route>,
     /// How many routes are for requests.
     requests: usize,
+    /// `None`: so few routes that comparing all of them is quicker.
+    index: Option<RequestIndex>,
 }
+
+/// With fewer routes each of them is compared: most differ from a request in the first bytes of the path.
+const MIN_INDEXED: usize = 17;
 
 /// The routes that a request may take.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -31,18 +37,20 @@ pub struct Walk {
 impl RouteTable {
     /// The routes in their order, and those of domains after all others.
     pub fn new(routes: Vec<Route>) -> Self {
-        let mut table = Self::default();
-        for route in routes {
-            table.push(route);
-        }
-        table
+        let (mut routes, of_domains): (Vec<Route>, Vec<Route>) =
+            routes.into_iter().partition(|route| route.domain.is_none());
+        let requests = routes.len();
+        let index = (requests >= MIN_INDEXED).then(|| RequestIndex::new(&routes));
+        routes.extend(of_domains);
+        Self { routes, requests, index }
     }
 
-    /// Adds a route after those of its kind. The ids of domains change with each route of requests.
+    /// Adds a route after those of its kind, and makes the index anew. The ids of domains change with each route of requests.
     pub fn push(&mut self, route: Route) -> &mut Route {
         let place = if route.domain.is_some() { self.routes.len() } else { self.requests };
-        self.requests += usize::from(route.domain.is_none());
-        self.routes.insert(place, route);
+        let mut routes = std::mem::take(self).into_routes();
+        routes.insert(place, route);
+        *self = Self::new(routes);
         &mut self.routes[place]
     }
 
@@ -76,9 +84,21 @@ impl RouteTable {
     }
 
     pub fn walk(&self, request: &mut RequestReadings<'_>) -> Walk {
+        match self.index.as_ref().and_then(|index| index.candidates(request.head)) {
+            Some(candidates) => self.walk_among(candidates, request),
+            None => self.walk_all(request),
+        }
+    }
+
+    fn walk_all(&self, request: &mut RequestReadings<'_>) -> Walk {
+        self.walk_among((0..).map(RouteId).take(self.requests), request)
+    }
+
+    /// Compares the request with these routes, which are in order.
+    fn walk_among(&self, ids: impl Iterator<Item = RouteId>, request: &mut RequestReadings<'_>) -> Walk {
         let mut walk = Walk::default();
-        for (id, route) in (0..).map(RouteId).zip(self.of_requests()) {
-            let Ok(certainty) = route.condition.judge(request) else { continue };
+        for id in ids {
+            let Ok(certainty) = self.get(id).condition.judge(request) else { continue };
             walk.collected.push(id);
             if walk.primary.is_none() && certainty >= Certainty::Plainly {
                 walk.primary = Some(id);

@@ -197,8 +197,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "replay",
         &[
-            "clock", "corpus", "head", "client", "request", "key", "limit", "list", "outcome", "route", "decision",
-            "store", "record", "gateway", "config",
+            "clock", "corpus", "spelling", "secret", "head", "client", "request", "key", "limit", "list", "outcome",
+            "route", "decision", "store", "record", "gateway", "config",
         ],
     ),
     (

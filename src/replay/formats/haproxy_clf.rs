@@ -13,6 +13,11 @@ use super::scanner::Scanner;
 pub(super) fn read(line: &[u8]) -> Option<LogLine> {
     let mut line = Scanner::new(line);
     let read = combined::read_before(&mut line)?;
+    if read == LogLine::NoRequest {
+        // Its empty fields were not read.
+        line.quoted()?;
+        line.quoted()?;
+    }
     line.text_word()?.parse::<u16>().ok()?;
     let millis: u64 = line.text_word()?.parse().ok().filter(|millis| *millis < 1000)?;
     // Frontend, backend and server.

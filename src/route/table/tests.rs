@@ -8,15 +8,23 @@ use crate::head;
 use crate::head::KnownName;
 use crate::list::Membership;
 use crate::request::RequestHead;
+use crate::request::RequestPath;
 use crate::route::BodyMethods;
 use crate::route::Case;
 use crate::route::Condition;
+use crate::route::PathPattern;
+use crate::route::PathRegex;
 use crate::route::UpstreamId;
 
 fn table(matches: &[&str]) -> RouteTable {
-    let route = |text: &&str| Route {
-        name: (*text).into(),
-        condition: Condition::short(text, Case::Ignored).unwrap(),
+    let route = |text: &&str| route(text, Condition::short(text, Case::Ignored).unwrap());
+    RouteTable::new(matches.iter().map(route).collect())
+}
+
+fn route(name: &str, condition: Condition) -> Route {
+    Route {
+        name: name.into(),
+        condition,
         domain: None,
         upstream: UpstreamId(0),
         only: None,
@@ -26,8 +34,7 @@ fn table(matches: &[&str]) -> RouteTable {
         sessions: None,
         deny_response: None,
         denied: Vec::new(),
-    };
-    RouteTable::new(matches.iter().map(route).collect())
+    }
 }
 
 /// The names of the collected routes, and of the primary one.
@@ -125,5 +132,111 @@ proptest! {
         let (widest, still) = walk(&table, sent, &target, &header, BodyMethods::Unknown);
         prop_assert!(collected.iter().all(|route| widest.contains(route)));
         prop_assert_eq!(still, primary);
+    }
+}
+
+const PATTERNS: [&str; 25] = [
+    "/",
+    "/*",
+    "/a",
+    "/A",
+    "/a/*",
+    "/a/b",
+    "/a/b/*",
+    "/{x}",
+    "/{x}/*",
+    "/{x}/b",
+    "/a/{x}/*",
+    "/a/{x}/b",
+    "/b",
+    "/a/login",
+    "/index.php/a",
+    "/index.php/*",
+    "/a/index.php",
+    "/login.php",
+    "/login.php/*",
+    "/cgi-bin/a",
+    "/straße/*",
+    "/a/%2561",
+    "/a b",
+    "/a/b/a/b/a/b/a/b/a/b",
+    "/a/b/a/b/a/b/a/b/*",
+];
+
+const EXPRESSIONS: [&str; 6] = ["^/a/", "^/A$", "b", "/login", "^/$", "a/.*/b"];
+
+/// What paths are made of, in spellings that applications read differently.
+const PIECES: [&str; 36] = [
+    "/",
+    "/",
+    "/",
+    "//",
+    "/a",
+    "/a",
+    "/A",
+    "/b",
+    "/%61",
+    "/%2561",
+    "/b",
+    "%2f",
+    "%5c",
+    "\\",
+    "..",
+    "/..",
+    "/.",
+    "/%2e%2e",
+    ";x",
+    "/;x",
+    "/..;",
+    "%00",
+    ".",
+    "%20",
+    "?",
+    "%3f",
+    "/index.php",
+    "/Index.html",
+    "/login.php",
+    "/login",
+    "/cgi-bin",
+    "/STRASSE",
+    "/stra%C3%9Fe",
+    "%zz",
+    "/a/b/a/b/a/b",
+    "::$DATA",
+];
+
+fn any_condition() -> impl Strategy<Value = Condition> {
+    let hosts = vec!["a.com", "b.a.com", "*.a.com", "*.com", "*.b.a.com", "[::1]"];
+    let host = prop::option::of(prop::sample::select(hosts));
+    let case = prop::sample::select(vec![Case::Ignored, Case::Ignored, Case::Sensitive]);
+    let path = prop::option::weighted(0.9, prop::sample::select(&PATTERNS[..]));
+    let expression = prop::option::weighted(0.1, prop::sample::select(&EXPRESSIONS[..]));
+    (host, case, path, expression).prop_map(|(host, case, path, expression)| Condition {
+        host: host.map(|host| host.parse().unwrap()),
+        path: path.filter(|_| expression.is_none()).map(|path| PathPattern::new(path, case).unwrap()),
+        path_regex: expression.map(|expression| PathRegex::new(expression, case).unwrap()),
+        ..Condition::default()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1024))]
+
+    #[test]
+    fn the_index_finds_what_comparing_every_route_finds(
+        conditions in prop::collection::vec(any_condition(), MIN_INDEXED..60),
+        host in prop::sample::select(vec!["a.com", "B.a.com:80", "x.b.A.com.", "a.b.c.com", "com", "[::1]:80", "other"]),
+        paths in prop::collection::vec(prop::collection::vec(prop::sample::select(&PIECES[..]), 0..7), 1..12),
+    ) {
+        let table = RouteTable::new(conditions.into_iter().map(|condition| route("r", condition)).collect());
+        prop_assert!(table.index.is_some());
+        let mut sent = head::RequestHead::to("GET".parse().unwrap(), "/").unwrap();
+        sent.set_host(host);
+        for path in paths.iter().map(|pieces| pieces.concat()) {
+            let mut head = RequestHead::read(&sent, ClientIp::new([192, 0, 2, 1].into()));
+            head.path = RequestPath::new(&path);
+            let readings = || RequestReadings::new(&head, NO_BODY, &|_| Membership::None);
+            prop_assert_eq!(table.walk(&mut readings()), table.walk_all(&mut readings()), "{} {}", host, path);
+        }
     }
 }
