@@ -222,6 +222,7 @@ proptest! {
         let ended = begun.and_then(|()| {
             let mut rest = &block[read..];
             decoder.decode(&mut rest, |field| fields.push(field))?;
+            decoder.end()?;
             if rest.is_empty() { Ok(fields) } else { Err(InvalidHpack) }
         });
         prop_assert_eq!(ended, whole);
