@@ -31,10 +31,14 @@ pub(super) fn logged_by(gateways: &[Container], clock: Stopwatch) -> Vec<Outage>
             let line: Value = serde_json::from_str(line).expect("the log of a gateway is JSON");
             let Some(server) = line["server"].as_str() else { continue };
             let time = since_start(line["time"].as_str().and_then(|time| time.parse().ok()).expect("a time"));
+            let is_of_it = |outage: &Outage| outage.gateway == gateway && outage.server == server;
             if line["cause"].is_string() {
-                outages.push(Outage { gateway, server: server.to_owned(), began: time, ended: Duration::MAX });
+                // A server that answers otherwise than before has a further line, and is away since the first.
+                if !outages.iter().any(|outage| is_of_it(outage) && outage.ended == Duration::MAX) {
+                    outages.push(Outage { gateway, server: server.to_owned(), began: time, ended: Duration::MAX });
+                }
             } else if let Some(milliseconds) = line["outage_ms"].as_u64() {
-                let open = outages.iter_mut().rfind(|outage| outage.gateway == gateway && outage.server == server);
+                let open = outages.iter_mut().rfind(|outage| is_of_it(outage));
                 let outage = open.expect("it was logged as down");
                 outage.ended = outage.began + Duration::from_millis(milliseconds);
             }
