@@ -76,7 +76,7 @@ impl IdleConnections {
     }
 
     /// An idle connection, or the next one to this server that becomes idle.
-    pub(super) async fn take_next(&self, server: ServerId) -> Box<Http1Connection> {
+    pub(super) async fn take_next(self: &Arc<Self>, server: ServerId) -> Box<Http1Connection> {
         if let Some(idle) = self.take(server) {
             return idle;
         }
@@ -89,17 +89,27 @@ impl IdleConnections {
                 takers.pop_front();
             }
             takers.push_back(taker);
+            self.sweep_from_now_on(&mut state);
         }
         match next.await {
             Ok(link) => link,
-            // The server was removed.
+            // A descriptor was missing, so that no connection is kept.
             Err(_) => future::pending().await,
         }
     }
 
-    /// Keeps a connection, if the server and the descriptors of the process have room for it.
-    pub(super) fn put(self: &Arc<Self>, link: Box<Http1Connection>) {
-        let Some(link) = self.offer(link) else { return };
+    /// Hands a connection to a request that waits for one. Otherwise keeps it, if the server and the descriptors of the process
+    /// have room for it.
+    pub(super) fn put(self: &Arc<Self>, mut link: Box<Http1Connection>) {
+        let mut state = self.state.lock();
+        let tick = state.tick;
+        let connections = state.servers.entry(link.server.id).or_default();
+        while let Some(taker) = connections.takers.pop_front() {
+            match taker.send(link) {
+                Ok(()) => return,
+                Err(back) => link = back,
+            }
+        }
         let place = match link.max_idle {
             None => None,
             Some(most) => match IdlePlace::take(&link.server, most) {
@@ -110,28 +120,18 @@ impl IdleConnections {
         if OpenConnection::are_too_many() {
             return;
         }
-        let mut state = self.state.lock();
         let ticks = link.idle.as_millis().div_ceil(TICK.as_millis());
-        let expires = state.tick.saturating_add(u64::try_from(ticks).unwrap_or(u64::MAX));
-        let connections = state.servers.entry(link.server.id).or_default();
+        let expires = tick.saturating_add(u64::try_from(ticks).unwrap_or(u64::MAX));
         connections.idle.push_back(IdleConnection { link, expires, _place: place });
+        self.sweep_from_now_on(&mut state);
+    }
+
+    /// Sweeps as long as there is anything that ends.
+    fn sweep_from_now_on(self: &Arc<Self>, state: &mut IdleState) {
         if !state.is_sweeping {
             state.is_sweeping = true;
             tokio::spawn(sweep(Arc::downgrade(self)));
         }
-    }
-
-    /// Hands a connection to a request that waits for one, or gives it back.
-    fn offer(&self, mut link: Box<Http1Connection>) -> Option<Box<Http1Connection>> {
-        let mut state = self.state.lock();
-        let Some(connections) = state.servers.get_mut(&link.server.id) else { return Some(link) };
-        while let Some(taker) = connections.takers.pop_front() {
-            match taker.send(link) {
-                Ok(()) => return None,
-                Err(back) => link = back,
-            }
-        }
-        Some(link)
     }
 
     /// Closes connections that expired, that their server closed, whose server was removed, or that a burst has left behind.

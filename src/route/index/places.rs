@@ -52,13 +52,12 @@ impl Places {
         &'t self,
         host: &str,
         case: Case,
-        path: &(impl Clone + Iterator<Item = Option<&'s str>>),
-        is_open: bool,
+        path: &(impl Clone + Iterator<Item = &'s str>),
         found: &mut Candidates<'t>,
     ) {
         let trees = self.exact.get(host).into_iter().chain(self.above(host)).chain([&self.any]);
         for trees in trees {
-            trees.of(case).find(path.clone(), is_open, found);
+            trees.of(case).find(path.clone(), found);
         }
     }
 

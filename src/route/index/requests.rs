@@ -44,8 +44,8 @@ impl RequestIndex {
         let mut found = Candidates::default();
         for reading in std::iter::once(head.path.canonical()).chain(head.path.readings()) {
             for case in [Case::Ignored, Case::Sensitive].into_iter().take(1 + usize::from(self.has_cased)) {
-                let path = segments(case.of(reading)).map(Some);
-                self.places.find_at(head.host.as_str(), case, &path, false, &mut found);
+                let path = segments(case.of(reading));
+                self.places.find_at(head.host.as_str(), case, &path, &mut found);
             }
         }
         Some(found)

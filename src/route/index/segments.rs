@@ -35,26 +35,15 @@ impl SegmentTree {
         routes.push(id);
     }
 
-    /// Adds the routes whose pattern holds a path. A segment of the path that is `None` is held by `None` alone, and a path
-    /// that is `open` by open patterns alone.
-    pub(super) fn find<'t, 's>(
-        &'t self,
-        mut path: impl Clone + Iterator<Item = Option<&'s str>>,
-        is_open: bool,
-        found: &mut Candidates<'t>,
-    ) {
+    /// Adds the routes whose pattern holds a path of these segments.
+    pub(super) fn find<'t, 's>(&'t self, mut path: impl Clone + Iterator<Item = &'s str>, found: &mut Candidates<'t>) {
         found.add(&self.open);
-        let Some(segment) = path.next() else {
-            if !is_open {
-                found.add(&self.whole);
-            }
-            return;
-        };
-        if let Some(below) = segment.and_then(|literal| self.literal.get(literal)) {
-            below.find(path.clone(), is_open, found);
+        let Some(segment) = path.next() else { return found.add(&self.whole) };
+        if let Some(below) = self.literal.get(segment) {
+            below.find(path.clone(), found);
         }
         if let Some(below) = &self.any {
-            below.find(path, is_open, found);
+            below.find(path, found);
         }
     }
 }
