@@ -2,12 +2,12 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::lookup_host;
 use tokio::time::sleep;
-use tokio::time::timeout;
 use tracing::info;
 use tracing::warn;
 
@@ -15,6 +15,7 @@ use super::address::ServerAddress;
 use super::server::Server;
 use super::servers::Upstream;
 use super::settings::ServerUrl;
+use crate::timer::peer_timeout;
 
 /// Looks up every name among the servers at intervals. Returns at once if there is none.
 ///
@@ -48,7 +49,7 @@ pub(super) async fn resolve_forever(upstream: &Upstream) {
 
 async fn look_up(url: &ServerUrl) -> io::Result<Vec<SocketAddr>> {
     let ServerAddress::Name { host, port } = ServerAddress::of(url) else { return Ok(Vec::new()) };
-    let found = timeout(TIMEOUT, lookup_host((host.as_str(), port))).await;
+    let found = peer_timeout(TIMEOUT, pin!(lookup_host((host.as_str(), port)))).await;
     let mut addresses: Vec<SocketAddr> = found.map_err(|_| io::ErrorKind::TimedOut)??.collect();
     // Sorted: name servers rotate the list with every look-up.
     addresses.sort_unstable();
