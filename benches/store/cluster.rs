@@ -81,7 +81,8 @@ impl Cluster {
             urls: self.relays.iter().map(|relay| format!("redis://{relay}").parse().expect("an address")).collect(),
             mode: Mode::Cluster,
             timeout: Duration::from_secs(5),
-            wait: 0,
+            password_file: None,
+        wait: 0,
             key_prefix: "portcullis".to_owned(),
             hash_slot,
         };

@@ -128,6 +128,7 @@ fn store(server: &Server) -> (Runtime, RedisStore) {
         urls: vec![server.url().parse().expect("an address")],
         mode: Mode::Single,
         timeout: Duration::from_secs(5),
+        password_file: None,
         wait: 0,
         key_prefix: "portcullis".to_owned(),
         hash_slot: HashSlot::Key,

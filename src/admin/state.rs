@@ -65,7 +65,7 @@ pub struct AdminState {
     /// What the gateways on one Redis know of each other; `None`: the store is in this process.
     pub(super) records: Option<SharedRecords>,
     /// Where requests are accepted.
-    pub(super) listeners: ArcSwap<Vec<SocketAddr>>,
+    pub(super) listeners: ArcSwap<Vec<ListenAddress>>,
     /// When what clients are shown there for each name ends.
     pub(super) name_expiries: ArcSwap<NameExpiries>,
     pub(super) kept_requests: Arc<KeptRequests>,
@@ -140,7 +140,7 @@ impl AdminState {
     }
 
     /// Takes the addresses at which requests are accepted from now on, and when the certificates end that are shown there.
-    pub fn set_listeners(&self, addresses: Vec<SocketAddr>, name_expiries: NameExpiries) {
+    pub fn set_listeners(&self, addresses: Vec<ListenAddress>, name_expiries: NameExpiries) {
         self.listeners.store(Arc::new(addresses));
         self.name_expiries.store(Arc::new(name_expiries));
     }

@@ -1,8 +1,6 @@
 //! The admin listener: its sockets, and the tasks that accept on them.
 
 use std::io;
-use std::net::SocketAddr;
-use std::net::TcpListener;
 use std::sync::Arc;
 
 use tracing::error;
@@ -11,24 +9,27 @@ use super::sockets::BoundSockets;
 use crate::admin;
 use crate::admin::AdminState;
 use crate::listen::AcceptStopper;
+use crate::listen::ListenAddress;
+use crate::listen::ListeningSocket;
 
 pub(super) struct AdminListener {
     /// As configured.
-    pub(super) configured: SocketAddr,
+    pub(super) configured: ListenAddress,
     /// As bound: with the port that was free where the configuration says 0.
-    pub(super) address: SocketAddr,
+    pub(super) address: ListenAddress,
     pub(super) stopper: AcceptStopper,
     /// Kept to be handed to a process that takes over.
-    pub(super) sockets: Vec<TcpListener>,
+    pub(super) sockets: Vec<ListeningSocket>,
 }
 
 impl AdminListener {
     pub(super) fn serve(bound: BoundSockets, control: &Arc<AdminState>) -> Self {
-        let BoundSockets { configured, address, sockets } = bound;
+        let BoundSockets { configured, address, sockets, .. } = bound;
         let stopper = AcceptStopper::default();
         for socket in &sockets {
-            match socket.try_clone() {
-                Ok(socket) => drop(tokio::spawn(admin::serve(socket, Arc::clone(control), stopper.stop()))),
+            match socket.try_clone().map(ListeningSocket::into_tcp) {
+                Ok(None) => {}
+                Ok(Some(socket)) => drop(tokio::spawn(admin::serve(socket, Arc::clone(control), stopper.stop()))),
                 Err(error) => error!(%address, %error, "the admin listener does not accept connections: {error}"),
             }
         }
@@ -36,8 +37,8 @@ impl AdminListener {
     }
 
     /// The same sockets once more, for another process.
-    pub(super) fn cloned_sockets(&self) -> io::Result<(SocketAddr, Vec<TcpListener>)> {
-        let sockets = self.sockets.iter().map(TcpListener::try_clone).collect::<io::Result<_>>()?;
-        Ok((self.configured, sockets))
+    pub(super) fn cloned_sockets(&self) -> io::Result<(ListenAddress, Vec<ListeningSocket>)> {
+        let sockets = self.sockets.iter().map(ListeningSocket::try_clone).collect::<io::Result<_>>()?;
+        Ok((self.configured.clone(), sockets))
     }
 }

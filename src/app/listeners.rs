@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,15 +11,19 @@ use tracing::error;
 use super::sockets::BoundSockets;
 use super::sockets::InheritedSockets;
 use super::sockets::bind;
+use super::sockets::set_mode;
 use super::start_error::StartError;
 use super::workers::Workers;
 use crate::listen::AcceptStopper;
 use crate::listen::Connections;
+use crate::listen::ListenAddress;
 use crate::listen::ListenerConfig;
 use crate::listen::ListenerRuntime;
 use crate::listen::ListenerSettings;
 use crate::listen::ListenerState;
+use crate::listen::ListeningSocket;
 use crate::listen::ServesChange;
+use crate::listen::SocketFile;
 use crate::listen::Stack;
 use crate::listen::tls::NameExpiries;
 
@@ -30,12 +33,14 @@ pub struct Listeners(Vec<Listener>);
 
 #[derive(Debug)]
 struct Listener {
-    configured: SocketAddr,
-    address: SocketAddr,
+    configured: ListenAddress,
+    address: ListenAddress,
     state: Arc<ListenerState>,
     stopper: AcceptStopper,
     /// Kept to be handed to a process that takes over.
-    sockets: Vec<TcpListener>,
+    sockets: Vec<ListeningSocket>,
+    /// The file of a Unix socket that this process has opened.
+    file: Option<SocketFile>,
 }
 
 /// What a new configuration does with the listeners. Its sockets are bound already, so nothing of it can fail any more.
@@ -48,7 +53,7 @@ pub struct ListenerPlan {
 #[derive(Debug)]
 enum ListenerAction {
     /// The listener with that address stays.
-    Keep(SocketAddr, ListenerRuntime),
+    Keep(ListenAddress, ListenerRuntime),
     Open(BoundListener),
 }
 
@@ -78,45 +83,46 @@ impl BoundListener {
         cores: usize,
         inherited: &mut InheritedSockets,
     ) -> Result<Self, StartError> {
-        let ListenerConfig { address, settings } = listener;
-        let runtime = prepare_runtime(address, settings, None)?;
-        Ok(Self { bound: bind(address, stack, cores, inherited)?, runtime })
+        let ListenerConfig { address, mode, settings } = listener;
+        let runtime = prepare_runtime(&address, settings, None)?;
+        Ok(Self { bound: bind(&address, stack, mode, cores, inherited)?, runtime })
     }
 }
 
 /// Whether each listener accepts IPv4 too. `[::]` does, unless an IPv4 address with the same port is configured beside it.
 fn stacks(listeners: &[ListenerConfig]) -> Vec<Stack> {
+    let addresses = || listeners.iter().map(|listener| listener.address.ip());
     let is_beside = |port: u16, other: SocketAddr| other.is_ipv4() && other.port() == port && port != 0;
-    let has_beside = |port| listeners.iter().any(|listener| is_beside(port, listener.address));
-    let stack = |it: &ListenerConfig| if has_beside(it.address.port()) { Stack::Single } else { Stack::Dual };
-    listeners.iter().map(stack).collect()
+    let has_beside = |port| addresses().flatten().any(|other| is_beside(port, other));
+    let is_single = |address: Option<SocketAddr>| address.is_some_and(|address| has_beside(address.port()));
+    addresses().map(|address| if is_single(address) { Stack::Single } else { Stack::Dual }).collect()
 }
 
 /// Prepares what new connections to an address need, such as TLS.
 fn prepare_runtime(
-    address: SocketAddr,
+    address: &ListenAddress,
     settings: ListenerSettings,
     before: Option<&ListenerState>,
 ) -> Result<ListenerRuntime, StartError> {
-    ListenerRuntime::prepare(settings, before).map_err(|source| StartError::Tls { address, source })
+    ListenerRuntime::prepare(settings, before).map_err(|source| StartError::Tls { address: address.clone(), source })
 }
 
 /// What a new configuration changed, by address.
 #[derive(Debug, Default)]
 pub struct ListenerChanges {
-    pub opened: Vec<SocketAddr>,
-    pub closed: Vec<SocketAddr>,
+    pub opened: Vec<ListenAddress>,
+    pub closed: Vec<ListenAddress>,
     /// Whether new connections need a PROXY header from now on, where that has changed.
-    pub proxy_protocol: Vec<(SocketAddr, bool)>,
+    pub proxy_protocol: Vec<(ListenAddress, bool)>,
     /// What new connections are for from now on, where that has changed.
-    pub serves: Vec<(SocketAddr, ServesChange)>,
+    pub serves: Vec<(ListenAddress, ServesChange)>,
     /// Where the TLS of new connections has changed, was added or was removed.
-    pub tls: Vec<SocketAddr>,
+    pub tls: Vec<ListenAddress>,
 }
 
 impl Listeners {
-    pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.0.iter().map(|listener| listener.address).collect()
+    pub fn addresses(&self) -> Vec<ListenAddress> {
+        self.0.iter().map(|listener| listener.address.clone()).collect()
     }
 
     /// When what clients are shown for each name ends.
@@ -136,20 +142,20 @@ impl Listeners {
     }
 
     fn serve(&mut self, listener: BoundListener, workers: &Workers, all: &Connections) {
-        let BoundListener { bound: BoundSockets { configured, address, sockets }, runtime } = listener;
+        let BoundListener { bound: BoundSockets { configured, address, sockets, file }, runtime } = listener;
         let stopper = AcceptStopper::default();
         let state = Arc::new(ListenerState::new(runtime, all.part()));
-        if let Err(error) = workers.serve(&sockets, &state, &stopper) {
+        if let Err(error) = workers.serve(&sockets, &address, &state, &stopper) {
             error!(%address, %error, "not every core accepts connections on {address}: {error}");
         }
-        self.0.push(Listener { configured, address, state, stopper, sockets });
+        self.0.push(Listener { configured, address, state, stopper, sockets, file });
     }
 
     /// The same sockets once more, for another process.
-    pub(super) fn cloned_sockets(&self) -> io::Result<Vec<(SocketAddr, Vec<TcpListener>)>> {
+    pub(super) fn cloned_sockets(&self) -> io::Result<Vec<(ListenAddress, Vec<ListeningSocket>)>> {
         let cloned = |listener: &Listener| {
-            let sockets = listener.sockets.iter().map(TcpListener::try_clone);
-            Ok((listener.configured, sockets.collect::<io::Result<_>>()?))
+            let sockets = listener.sockets.iter().map(ListeningSocket::try_clone);
+            Ok((listener.configured.clone(), sockets.collect::<io::Result<_>>()?))
         };
         self.0.iter().map(cloned).collect()
     }
@@ -165,7 +171,8 @@ impl Listeners {
                 let nothing = &mut InheritedSockets::default();
                 return BoundListener::prepare(config, stack, workers.count(), nothing).map(ListenerAction::Open);
             };
-            let runtime = prepare_runtime(config.address, config.settings, Some(&found.state))?;
+            let runtime = prepare_runtime(&config.address, config.settings, Some(&found.state))?;
+            set_mode(&config.address, config.mode)?;
             Ok(ListenerAction::Keep(config.address, runtime))
         });
         Ok(ListenerPlan { actions: actions.collect::<Result<_, _>>()? })
@@ -185,7 +192,7 @@ impl Listeners {
         for action in plan.actions {
             match action {
                 ListenerAction::Open(listener) => {
-                    changes.opened.push(listener.bound.address);
+                    changes.opened.push(listener.bound.address.clone());
                     self.serve(listener, workers, all);
                 }
                 ListenerAction::Keep(configured, runtime) => {
@@ -194,13 +201,13 @@ impl Listeners {
                     };
                     let listener = existing.remove(found);
                     let updated = listener.state.change(runtime);
-                    changes.proxy_protocol.extend(updated.proxy_protocol.map(|required| (listener.address, required)));
+                    changes.proxy_protocol.extend(updated.proxy_protocol.map(|required| (listener.address.clone(), required)));
                     if let Some((change, before)) = updated.serves {
-                        changes.serves.push((listener.address, change));
+                        changes.serves.push((listener.address.clone(), change));
                         // A peer that may ask no longer gets no further answer.
                         tokio::spawn(async move { end(&before, before.drain(), drain).await });
                     }
-                    changes.tls.extend(updated.tls.then_some(listener.address));
+                    changes.tls.extend(updated.tls.then(|| listener.address.clone()));
                     self.0.push(listener);
                 }
             }
@@ -212,7 +219,7 @@ impl Listeners {
     /// Stops accepting everywhere; returns when every connection that waited in an accept queue was accepted.
     pub(super) async fn close(&mut self) {
         for listener in &mut self.0 {
-            listener.sockets.clear();
+            listener.stop_listening();
             listener.stopper.close();
         }
         for listener in &self.0 {
@@ -231,15 +238,23 @@ impl Listeners {
 
 impl Listener {
     /// Accepts nothing more, and lets requests under way finish.
-    fn close(mut self, drain: Duration) -> SocketAddr {
-        self.sockets.clear();
+    fn close(mut self, drain: Duration) -> ListenAddress {
+        self.stop_listening();
         self.stopper.close();
+        let address = self.address.clone();
         tokio::spawn(async move {
             self.stopper.ended().await;
             let connections = self.state.connections();
             end(connections, connections.retire(), drain).await;
         });
-        self.address
+        address
+    }
+
+    fn stop_listening(&mut self) {
+        self.sockets.clear();
+        if let Some(file) = self.file.take() {
+            file.remove();
+        }
     }
 }
 
@@ -259,6 +274,7 @@ mod tests {
         let stacks = |addresses: &[&str]| {
             let listener = |address: &&str| ListenerConfig {
                 address: address.parse().unwrap(),
+                mode: None,
                 settings: ListenerSettings::default(),
             };
             stacks(&addresses.iter().map(listener).collect::<Vec<_>>())

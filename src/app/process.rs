@@ -1,7 +1,6 @@
 //! The life of the process: read the configuration, start, serve, drain, end.
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::panic;
 use std::sync::Arc;
 
@@ -128,7 +127,7 @@ async fn start(
     takeover: &TakeoverOptions,
 ) -> Result<Started, StartError> {
     let socket_names = {
-        let addresses: Vec<_> = settings.listen.iter().map(|listener| listener.address).collect();
+        let addresses: Vec<_> = settings.listen.iter().map(|listener| listener.address.clone()).collect();
         let origin = origin.clone();
         // Resolving the links of a path may block on its file system.
         task::spawn_blocking(move || socket_names(&origin, &addresses)).await.unwrap_or_default()
@@ -158,7 +157,7 @@ async fn inherit(
 /// Waits until the previous gateway drains; `false`: there was none.
 async fn finish_takeover(inherited: InheritedState) -> bool {
     let InheritedState { sockets, leaving, .. } = inherited;
-    let unused: Vec<SocketAddr> = sockets.unused().collect();
+    let unused: Vec<&ListenAddress> = sockets.unused().collect();
     let Some(leaving) = leaving else {
         for address in unused {
             warn!(%address, "a socket on {address} was handed over, and the configuration does not listen there");

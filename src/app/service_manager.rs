@@ -8,6 +8,7 @@ use std::io;
 use std::os::linux::net::SocketAddrExt;
 #[cfg(target_os = "linux")]
 use std::os::unix::ffi::OsStrExt;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::SocketAddr;
 use std::os::unix::net::UnixDatagram;
 use std::process;
@@ -32,7 +33,9 @@ pub(super) fn opened_descriptors() -> ListenFd {
 pub(super) fn sockets(mut opened: ListenFd) -> InheritedSockets {
     let mut inherited = InheritedSockets::default();
     for number in 0..opened.len() {
-        match opened.take_tcp_listener(number) {
+        let tcp = opened.take_tcp_listener(number).map(|socket| socket.map(OwnedFd::from));
+        let socket = tcp.or_else(|_| opened.take_unix_listener(number).map(|socket| socket.map(OwnedFd::from)));
+        match socket {
             Ok(Some(socket)) => inherited.add(None, socket),
             Ok(None) => {}
             Err(error) => warn!(%error, "cannot use a socket of the service manager: {error}"),

@@ -75,12 +75,12 @@ pub struct App {
 
 impl App {
     /// Where requests are accepted, in the order of the configuration; real ports where it says 0.
-    pub fn addresses(&self) -> Vec<SocketAddr> {
+    pub fn addresses(&self) -> Vec<ListenAddress> {
         self.listeners.addresses()
     }
 
     pub fn admin_address(&self) -> Option<SocketAddr> {
-        self.admin.as_ref().map(|admin| admin.address)
+        self.admin.as_ref().and_then(|admin| admin.address.ip())
     }
 
     /// Every file the configuration was read from.

@@ -135,6 +135,7 @@ pub(super) fn keys_for_next_start(in_force: &store::Settings, configured: &store
         (Some(old), Some(new)) => {
             let compared = [
                 ("store.redis.url", old.urls != new.urls),
+                ("store.redis.password_file", old.password_file != new.password_file),
                 ("store.redis.mode", old.mode != new.mode),
                 ("store.redis.timeout", old.timeout != new.timeout),
                 ("store.redis.wait", old.wait != new.wait),
@@ -188,6 +189,7 @@ mod tests {
             urls: vec![url.parse().unwrap()],
             mode: Mode::Single,
             timeout: Duration::from_millis(100),
+            password_file: None,
             wait: 0,
             key_prefix: "portcullis".to_owned(),
             hash_slot: redis::HashSlot::Key,

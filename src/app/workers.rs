@@ -1,7 +1,6 @@
 //! The data plane: one thread a core, each with a runtime of its own, so that a request stays on one core.
 
 use std::io;
-use std::net::TcpListener;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::thread;
@@ -21,7 +20,9 @@ use crate::fronts::Fronts;
 use crate::listen;
 use crate::listen::AcceptStop;
 use crate::listen::AcceptStopper;
+use crate::listen::ListenAddress;
 use crate::listen::ListenerState;
+use crate::listen::ListeningSocket;
 
 /// The threads that serve, with a channel to each.
 #[derive(Debug)]
@@ -40,7 +41,7 @@ pub struct Worker {
 #[derive(Debug)]
 enum Job {
     /// Accept connections from a socket until `stop`.
-    Serve { socket: TcpListener, listener: Arc<ListenerState>, stop: AcceptStop },
+    Serve { socket: ListeningSocket, address: ListenAddress, listener: Arc<ListenerState>, stop: AcceptStop },
     /// Answer, to show that the thread is not stuck.
     Ping(oneshot::Sender<()>),
 }
@@ -75,16 +76,17 @@ impl Workers {
     /// Hands every socket to a thread, and every thread a socket. There may be more or fewer inherited sockets than threads.
     pub fn serve(
         &self,
-        sockets: &[TcpListener],
+        sockets: &[ListeningSocket],
+        address: &ListenAddress,
         listener: &Arc<ListenerState>,
         stopper: &AcceptStopper,
     ) -> io::Result<()> {
         let all = (0..sockets.len().max(self.threads.len())).zip(sockets.iter().cycle());
         for ((_, socket), (jobs, _)) in all.zip(self.threads.iter().cycle()) {
             let socket = socket.try_clone()?;
-            let (listener, stop) = (Arc::clone(listener), stopper.stop());
+            let (address, listener, stop) = (address.clone(), Arc::clone(listener), stopper.stop());
             // Fails only when that thread is gone. The kernel then gives its connections to the others.
-            drop(jobs.send(Job::Serve { socket, listener, stop }));
+            drop(jobs.send(Job::Serve { socket, address, listener, stop }));
         }
         Ok(())
     }
@@ -129,9 +131,9 @@ fn work(runtime: Runtime, mut queue: UnboundedReceiver<Job>, worker: &dyn Fn() -
         tokio::spawn(trim_allocator());
         while let Some(job) = queue.recv().await {
             match job {
-                Job::Serve { socket, listener, stop } => {
+                Job::Serve { socket, address, listener, stop } => {
                     let (settings, fronts) = (Arc::clone(&settings), fronts.clone());
-                    tokio::spawn(listen::serve(socket, listener, settings, fronts, stop));
+                    tokio::spawn(listen::serve(socket, address, listener, settings, fronts, stop));
                 }
                 Job::Ping(answer) => drop(answer.send(())),
             }

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use super::admit::admission::Arrival;
 use super::admit::admission::admit;
 use super::admit::body::ClientBody;
+use super::admit::framing::BadRequest;
 use super::decide::request::decide;
 use super::enforce::Passed;
 use super::enforce::enforce;
 use super::exchange::Exchange;
 use super::facts::Facts;
+use super::forward::loop_mark;
 use super::forward::send;
 use super::forward::upgrade::UpgradeRequest;
 use super::respond::reply;
@@ -35,6 +37,10 @@ pub(super) async fn handle(
     let identity = live.clients.identify(connection.peer.ip(), &head.fields);
     let facts = Facts::of(head, identity, &connection, &live, upgrade.is_some(), worker.clock.now());
     let exchange = Exchange::begin(worker, Arc::clone(&live), facts, interim);
+    if loop_mark::has_passed(&exchange.facts.head.fields) {
+        loop_mark::log(&exchange.facts.head.fields, connection.peer.ip());
+        return reply::refuse(exchange, BadRequest::Loop);
+    }
     let arrival = Arrival { exchange, body, upgrade, tls: connection.tls_info() };
     match judge(&live, &connection, arrival).await {
         Ok(passed) => forward(passed, connection).await,

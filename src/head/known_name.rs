@@ -73,6 +73,7 @@ known_names! {
     LOCATION = "location",
     ORIGIN = "origin",
     PERMISSIONS_POLICY = "permissions-policy",
+    PORTCULLIS_LOOP = "portcullis-loop",
     PRAGMA = "pragma",
     PRIORITY = "priority",
     PROXY_AUTHENTICATE = "proxy-authenticate",

@@ -2,6 +2,8 @@
 
 use std::io;
 use std::mem;
+use std::net::IpAddr;
+use std::net::Ipv4Addr;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +11,8 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tokio::net::TcpListener;
 use tokio::net::TcpStream;
+use tokio::net::UnixListener;
+use tokio::net::UnixStream;
 use tokio::select;
 use tokio::time::Instant;
 use tokio::time::sleep;
@@ -18,40 +22,88 @@ use tracing::info;
 use tracing::warn;
 
 use super::AcceptStop;
+use super::ListenAddress;
 use super::ListenerState;
+use super::ListeningSocket;
 use super::RequestHandler;
 use super::Settings;
 use super::accepted_socket::AcceptedSocket;
 use super::accepted_socket::log_foreign_asker;
 use super::accepted_socket::log_without_proxy_header;
+use super::client_stream::ClientStream;
 use super::proxy_protocol::ConnectionAddresses;
 use crate::client::ClientIp;
 
 /// Accepts connections on one core until `stop` asks it to end. Open connections go on until they are drained.
 pub async fn serve<H: RequestHandler>(
-    socket: std::net::TcpListener,
+    socket: ListeningSocket,
+    address: ListenAddress,
     state: Arc<ListenerState>,
     settings: Arc<ArcSwap<Settings>>,
     handler: H,
     stop: AcceptStop,
 ) {
-    let listener = match TcpListener::from_std(socket) {
+    let listener = match Listener::new(socket) {
         Ok(listener) => listener,
         Err(error) => return error!(%error, "cannot accept connections: the socket is unusable"),
     };
-    let local = match listener.local_addr() {
-        Ok(local) => local,
-        Err(error) => return error!(%error, "cannot accept connections: the socket has no address"),
-    };
-    let accept_loop = AcceptLoop { local, state, settings, handler };
+    let accept_loop = AcceptLoop { address, state, settings, handler };
     accept_loop.run(&listener, &stop).await;
     if !stop.is_handover() {
         accept_loop.drain_queue(listener).await;
     }
 }
 
+/// A socket that one core accepts connections from.
+enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl Listener {
+    fn new(socket: ListeningSocket) -> io::Result<Self> {
+        match socket {
+            ListeningSocket::Tcp(socket) => TcpListener::from_std(socket).map(Self::Tcp),
+            ListeningSocket::Unix(socket) => UnixListener::from_std(socket).map(Self::Unix),
+        }
+    }
+
+    /// The next connection, and its peer.
+    async fn accept(&self) -> io::Result<(ClientStream, SocketAddr)> {
+        match self {
+            Self::Tcp(listener) => listener.accept().await.map(|(stream, peer)| (ClientStream::Tcp(stream), peer)),
+            Self::Unix(listener) => listener.accept().await.map(|(stream, _)| (ClientStream::Unix(stream), THIS_MACHINE)),
+        }
+    }
+
+    /// The connections in the accept queue, at once.
+    fn drain(self) -> io::Result<Vec<(ClientStream, SocketAddr)>> {
+        let mut waiting = Vec::new();
+        match self {
+            Self::Tcp(listener) => {
+                let listener = listener.into_std()?;
+                while let Ok((stream, peer)) = listener.accept() {
+                    let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
+                    waiting.extend(stream.map(|stream| (ClientStream::Tcp(stream), peer)));
+                }
+            }
+            Self::Unix(listener) => {
+                let listener = listener.into_std()?;
+                while let Ok((stream, _)) = listener.accept() {
+                    let stream = stream.set_nonblocking(true).and_then(|()| UnixStream::from_std(stream));
+                    waiting.extend(stream.map(|stream| (ClientStream::Unix(stream), THIS_MACHINE)));
+                }
+            }
+        }
+        Ok(waiting)
+    }
+}
+
+/// Both ends of connections over Unix sockets: they have no addresses, and their clients are on this machine.
+const THIS_MACHINE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
 struct AcceptLoop<H> {
-    local: SocketAddr,
+    address: ListenAddress,
     state: Arc<ListenerState>,
     settings: Arc<ArcSwap<Settings>>,
     handler: H,
@@ -59,7 +111,7 @@ struct AcceptLoop<H> {
 
 impl<H: RequestHandler> AcceptLoop<H> {
     /// Accepts until asked to stop. The stop does not interrupt the start of a connection that was accepted.
-    async fn run(&self, listener: &TcpListener, stop: &AcceptStop) {
+    async fn run(&self, listener: &Listener, stop: &AcceptStop) {
         let mut failure = AcceptFailure::default();
         loop {
             let accepted = select! {
@@ -69,12 +121,12 @@ impl<H: RequestHandler> AcceptLoop<H> {
             };
             match accepted {
                 Ok((stream, peer)) => {
-                    failure.log_end(self.local);
+                    failure.log_end(&self.address);
                     self.start(stream, peer).await;
                 }
                 Err(error) if concerns_one_connection(&error) => {}
                 Err(error) => {
-                    failure.log(self.local, &error);
+                    failure.log(&self.address, &error);
                     select! {
                         () = stop.requested() => return,
                         () = sleep(RETRY_INTERVAL) => {}
@@ -84,7 +136,7 @@ impl<H: RequestHandler> AcceptLoop<H> {
         }
     }
 
-    async fn accept(&self, listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
+    async fn accept(&self, listener: &Listener) -> io::Result<(ClientStream, SocketAddr)> {
         self.wait_for_room().await;
         listener.accept().await
     }
@@ -99,7 +151,7 @@ impl<H: RequestHandler> AcceptLoop<H> {
         }
     }
 
-    async fn start(&self, stream: TcpStream, peer: SocketAddr) {
+    async fn start(&self, stream: ClientStream, peer: SocketAddr) {
         let (is_trusted, askers, tls, connections) = {
             let runtime = self.state.runtime();
             let is_trusted = runtime.proxy_protocol.as_ref().map(|proxies| proxies.trusts(ClientIp::new(peer.ip())));
@@ -111,13 +163,19 @@ impl<H: RequestHandler> AcceptLoop<H> {
         }
         if askers.as_ref().is_some_and(|askers| !askers.contains(ClientIp::new(peer.ip()))) {
             connections.count_rejected();
-            return log_foreign_asker(&self.state, peer, self.local);
+            return log_foreign_asker(&self.state, peer, &self.address);
         }
         let settings = self.settings.load_full();
         let permit = connections.admit(&settings).await;
         // With a wildcard address, only the connection knows which address the client connected to.
-        let local = if self.local.ip().is_unspecified() { stream.local_addr().ok() } else { None };
-        let addresses = ConnectionAddresses { source: peer, destination: local.unwrap_or(self.local) };
+        let destination = match (&self.address, &stream) {
+            (ListenAddress::Ip(address), ClientStream::Tcp(stream)) if address.ip().is_unspecified() => {
+                stream.local_addr().unwrap_or(*address)
+            }
+            (ListenAddress::Ip(address), _) => *address,
+            (ListenAddress::UnixSocket(_), _) => THIS_MACHINE,
+        };
+        let addresses = ConnectionAddresses { source: peer, destination };
         let accepted = AcceptedSocket { stream, addresses, permit, askers, tls, settings };
         if is_trusted.is_some() {
             tokio::spawn(accepted.serve_behind_proxy(Arc::clone(&self.state), self.handler.clone()));
@@ -127,14 +185,10 @@ impl<H: RequestHandler> AcceptLoop<H> {
     }
 
     /// Accepts the connections in the accept queue, because closing the socket would reset them.
-    async fn drain_queue(&self, listener: TcpListener) {
-        let Ok(listener) = listener.into_std() else { return };
-        while let Ok((stream, peer)) = listener.accept() {
-            let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
-            if let Ok(stream) = stream {
-                // Without waiting for room: the gateway is stopping.
-                let _ = timeout(Duration::ZERO, self.start(stream, peer)).await;
-            }
+    async fn drain_queue(&self, listener: Listener) {
+        for (stream, peer) in listener.drain().unwrap_or_default() {
+            // Without waiting for room: the gateway is stopping.
+            let _ = timeout(Duration::ZERO, self.start(stream, peer)).await;
         }
     }
 }
@@ -149,7 +203,7 @@ struct AcceptFailure {
 }
 
 impl AcceptFailure {
-    fn log(&mut self, local: SocketAddr, error: &io::Error) {
+    fn log(&mut self, local: &ListenAddress, error: &io::Error) {
         if self.logged.is_none_or(|logged| logged.elapsed() >= LOG_INTERVAL) {
             self.logged = Some(Instant::now());
             self.is_open = true;
@@ -157,7 +211,7 @@ impl AcceptFailure {
         }
     }
 
-    fn log_end(&mut self, local: SocketAddr) {
+    fn log_end(&mut self, local: &ListenAddress) {
         if mem::take(&mut self.is_open) {
             info!(%local, "accepting connections again");
         }

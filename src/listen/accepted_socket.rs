@@ -4,15 +4,16 @@ use std::fmt::Display;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use tokio::net::TcpStream;
 use tracing::debug;
 use tracing::warn;
 
 use super::Connection;
+use super::ListenAddress;
 use super::ListenerState;
 use super::RequestHandler;
 use super::Settings;
 use super::Tls;
+use super::client_stream::ClientStream;
 use super::connections::ConnectionPermit;
 use super::proxy_protocol::ConnectionAddresses;
 use super::proxy_protocol::read_proxy_header;
@@ -23,7 +24,7 @@ use crate::client::Networks;
 /// A socket just accepted.
 #[derive(Debug)]
 pub(super) struct AcceptedSocket {
-    pub(super) stream: TcpStream,
+    pub(super) stream: ClientStream,
     pub(super) addresses: ConnectionAddresses,
     pub(super) permit: ConnectionPermit,
     pub(super) askers: Option<Arc<Networks>>,
@@ -73,7 +74,7 @@ pub(super) fn log_without_proxy_header(state: &ListenerState, peer: SocketAddr, 
 }
 
 /// Logs a connection that is closed because its peer may not ask for decisions.
-pub(super) fn log_foreign_asker(state: &ListenerState, peer: SocketAddr, local: SocketAddr) {
+pub(super) fn log_foreign_asker(state: &ListenerState, peer: SocketAddr, local: &ListenAddress) {
     if state.is_first_rejection(peer.ip()) {
         warn!(
             %peer,

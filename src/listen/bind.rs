@@ -1,8 +1,10 @@
-//! Opens listening sockets: one for each core on the same address, which no other process shares.
+//! Opens listening TCP sockets: one for each core on the same address, which no other process shares.
 
 use std::io;
 use std::net::SocketAddr;
 use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::time::Duration;
 
 use socket2::Domain;
@@ -10,6 +12,9 @@ use socket2::Protocol;
 use socket2::Socket;
 use socket2::TcpKeepalive;
 use socket2::Type;
+
+use super::ListenAddress;
+use super::ListeningSocket;
 
 /// Which clients a socket on an IPv6 address accepts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -34,14 +39,21 @@ pub fn bind(address: SocketAddr, stack: Stack, count: usize) -> io::Result<Vec<T
     (0..count).map(|_| listener(bound, stack)).collect()
 }
 
-/// Takes a socket that another process has opened, and sets the same options as on ours.
-pub fn adopt(socket: TcpListener) -> io::Result<TcpListener> {
+/// Takes a socket that another process has opened, and sets the same options as on ours. Returns where it listens, too.
+pub fn adopt(socket: OwnedFd) -> io::Result<(ListenAddress, ListeningSocket)> {
     let socket = Socket::from(socket);
+    let unusable = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a listening TCP or Unix socket with a name");
     if socket.r#type()? != Type::STREAM || !socket.is_listener()? {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a listening TCP socket"));
+        return Err(unusable());
     }
-    prepare(&socket)?;
-    Ok(socket.into())
+    let address = socket.local_addr()?;
+    if let Some(address) = address.as_socket() {
+        prepare(&socket)?;
+        return Ok((address.into(), ListeningSocket::Tcp(socket.into())));
+    }
+    let path = address.as_pathname().and_then(Path::to_str).ok_or_else(unusable)?;
+    socket.set_nonblocking(true)?;
+    Ok((ListenAddress::UnixSocket(path.into()), ListeningSocket::Unix(socket.into())))
 }
 
 fn listener(address: SocketAddr, stack: Stack) -> io::Result<TcpListener> {
@@ -72,7 +84,7 @@ fn socket(address: SocketAddr, stack: Stack) -> io::Result<Socket> {
 }
 
 /// Connections that wait while the core is busy; the kernel caps it at `somaxconn`.
-const BACKLOG: i32 = 4096;
+pub(super) const BACKLOG: i32 = 4096;
 
 /// In bytes: what the kernel buffers of a response beyond what the network takes. Without it, the kernel would buffer
 /// megabytes for a client that does not read.

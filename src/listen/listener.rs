@@ -1,7 +1,6 @@
 //! The settings of one listener, shared by all cores. They may change while the cores accept connections.
 
 use std::net::IpAddr;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -9,6 +8,7 @@ use arc_swap::Guard;
 use parking_lot::Mutex;
 
 use super::Connections;
+use super::ListenAddress;
 use super::Tls;
 use super::tls;
 use super::tls::NameExpiries;
@@ -21,7 +21,9 @@ use crate::client::TrustedProxies;
 /// A listener as it is configured.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ListenerConfig {
-    pub address: SocketAddr,
+    pub address: ListenAddress,
+    /// Who may connect to a Unix socket, as permissions of its file; `None`: its user and group.
+    pub mode: Option<u32>,
     pub settings: ListenerSettings,
 }
 

@@ -1,18 +1,22 @@
 //! Listening sockets and client connections: accept, TLS, HTTP, timeouts, drain.
 
 pub mod accept;
+pub mod address;
 pub mod bind;
 pub mod budget;
 pub mod connection;
 pub mod connections;
 pub mod handler;
 pub mod listener;
+pub mod listening_socket;
 pub mod settings;
 pub mod stop;
 pub mod tls;
+pub mod unix_socket;
 
 mod accepted_socket;
 mod channel;
+mod client_stream;
 mod connection_supervisor;
 mod connections_per_client;
 mod date;
@@ -34,6 +38,7 @@ mod upgrade;
 mod watchdog;
 
 pub use self::accept::serve;
+pub use self::address::ListenAddress;
 pub use self::bind::Stack;
 pub use self::bind::adopt;
 pub use self::bind::bind;
@@ -54,12 +59,16 @@ pub use self::listener::ListenerRuntime;
 pub use self::listener::ListenerSettings;
 pub use self::listener::ListenerState;
 pub use self::listener::ServesChange;
+pub use self::listening_socket::ListeningSocket;
 pub use self::response::Response;
 pub use self::response::ResponseBody;
 pub use self::settings::Settings;
 pub use self::stop::AcceptStop;
 pub use self::stop::AcceptStopper;
 pub use self::tls::Tls;
+pub use self::unix_socket::SocketFile;
+pub use self::unix_socket::bind_unix;
+pub use self::unix_socket::set_mode;
 pub use self::upgrade::NotUpgraded;
 pub use self::upgrade::OnUpgrade;
 pub use self::upgrade::Upgraded;

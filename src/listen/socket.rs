@@ -1,4 +1,4 @@
-//! A client's TCP socket. It notes each write in the connection's `Progress`, so that clients that do not read are found.
+//! A client's socket. It notes each write in the connection's `Progress`, so that clients that do not read are found.
 
 use std::io;
 use std::io::IoSlice;
@@ -15,9 +15,9 @@ use tokio::io::AsyncRead;
 use tokio::io::AsyncWrite;
 use tokio::io::Interest;
 use tokio::io::ReadBuf;
-use tokio::net::TcpStream;
 
 use super::Connection;
+use super::client_stream::ClientStream;
 use super::connections::ConnectionPermit;
 use super::progress::Progress;
 use crate::coalesce::poll_write_coalesced;
@@ -25,13 +25,13 @@ use crate::coalesce::poll_write_coalesced;
 /// A socket with the permit of its connection.
 #[derive(Debug)]
 pub(super) struct Socket {
-    stream: TcpStream,
+    stream: ClientStream,
     connection: Arc<Connection>,
     _permit: ConnectionPermit,
 }
 
 impl Socket {
-    pub(super) fn new(stream: TcpStream, connection: Arc<Connection>, permit: ConnectionPermit) -> Self {
+    pub(super) fn new(stream: ClientStream, connection: Arc<Connection>, permit: ConnectionPermit) -> Self {
         Self { stream, connection, _permit: permit }
     }
 

@@ -18,6 +18,7 @@ use super::address::ServerAddress;
 use super::error::FailureCause;
 use super::settings::ServerUrl;
 use super::tls::ServerTls;
+use crate::http1::client::response::Repairs;
 
 /// A server, shared by all cores.
 #[derive(Debug)]
@@ -39,6 +40,8 @@ pub struct Server {
     refusals: AtomicU32,
     /// Requests in a row that the server took and did not answer.
     unanswered: AtomicU32,
+    /// Whether it was said that its answers are mended.
+    has_said_repairs: AtomicBool,
     /// When the server was last chosen in turn.
     pub(super) turn: AtomicU64,
     /// Microseconds from `created` to the end of its backoff; zero: it has none.
@@ -70,6 +73,7 @@ impl Server {
             healthy: AtomicBool::new(true),
             refusals: AtomicU32::new(0),
             unanswered: AtomicU32::new(0),
+            has_said_repairs: AtomicBool::new(false),
             turn: AtomicU64::new(0),
             backs_off_until: AtomicU64::new(0),
             slow_start: AtomicU64::new(0),
@@ -160,6 +164,13 @@ impl Server {
         self.backs_off_until.store(self.since_created(BACKOFF), Ordering::Relaxed);
         if before + 1 == FAILING {
             warn!(server = %self.name, %cause, "a server leaves requests unanswered, preferring the other servers");
+        }
+    }
+
+    /// The head of an answer was mended. One line is enough: such an application does it every time.
+    pub(super) fn note_repairs(&self, repairs: Repairs) {
+        if !self.has_said_repairs.swap(true, Ordering::Relaxed) {
+            warn!(server = %self.name, "a server answers with {repairs}, which clients get as blanks; said once");
         }
     }
 

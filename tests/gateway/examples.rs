@@ -155,11 +155,13 @@ fn application(file: &str) -> impl Fn(&Received) -> Answer + Send + Sync + 'stat
 fn adapted(file: &str, origin: &Origin, redis: &RedisServer) -> String {
     let text = fs::read_to_string(format!("config/{file}")).expect("the file");
     let (here, redis) = (origin.url(), redis.url());
+    let socket = format!("/tmp/portcullis-{}.sock", origin.address().port());
     let mut text = [
         ("0.0.0.0:8080", "127.0.0.1:0"),
         ("[::1]:8081", "127.0.0.1:0"),
         ("127.0.0.1:9090", "127.0.0.1:0"),
         ("127.0.0.1:9191", "127.0.0.1:0"),
+        ("/tmp/portcullis.sock", &socket),
         ("http://127.0.0.1:8000", &here),
         (", http://127.0.0.1:8001", ""),
         ("http://application:8000", &here),

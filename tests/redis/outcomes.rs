@@ -67,6 +67,7 @@ impl Gateway {
             urls,
             mode,
             timeout: Duration::from_secs(5),
+            password_file: None,
             wait: 0,
             key_prefix: "gate".to_owned(),
             hash_slot: HashSlot::Key,

@@ -83,7 +83,8 @@ impl Reach {
         log();
         let urls = urls.iter().map(|url| url.parse().expect("a url")).collect();
         let settings =
-            Settings { urls, mode, timeout, wait: 0, key_prefix: PREFIX.to_owned(), hash_slot: HashSlot::Key };
+            Settings { urls, mode, timeout, password_file: None,
+            wait: 0, key_prefix: PREFIX.to_owned(), hash_slot: HashSlot::Key };
         let seen = Arc::new(Seen::default());
         let shared = Arc::new(SharedRedis::new(settings, Time::OfServer, Arc::<Seen>::clone(&seen)));
         // Without a part nothing is sent that a test does not ask for.

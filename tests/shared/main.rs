@@ -17,6 +17,7 @@ mod outage;
 mod outcomes;
 mod packet;
 mod parts;
+mod password;
 mod policies;
 mod questions;
 mod replicas;

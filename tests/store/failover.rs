@@ -56,6 +56,7 @@ impl Fixture for OverRedis {
             urls: vec![server.url().parse().expect("an address")],
             mode: Mode::Single,
             timeout: Duration::from_secs(10),
+            password_file: None,
             wait: 0,
             key_prefix: format!("over-{}", NUMBER.fetch_add(1, Ordering::Relaxed)),
             hash_slot: HashSlot::Key,

@@ -86,6 +86,7 @@ impl Node {
             urls: urls.iter().map(|url| url.parse().expect("an address")).collect(),
             mode,
             timeout,
+            password_file: None,
             wait: 0,
             key_prefix: PREFIX.to_owned(),
             hash_slot,

@@ -55,6 +55,7 @@ impl Redis {
             urls: vec![server.url().parse().expect("an address")],
             mode: Mode::Single,
             timeout: Duration::from_secs(10),
+            password_file: None,
             wait: 0,
             key_prefix: prefix.clone(),
             hash_slot: HashSlot::Key,

@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::Write;
 use std::net::SocketAddr;
-use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::Child;
@@ -79,7 +78,7 @@ impl Gateway {
 
     /// Starts by socket activation: with this socket, and another one that the configuration does not name.
     #[track_caller]
-    pub fn activated(config: impl AsRef<str>, socket: TcpListener) -> Self {
+    pub fn activated(config: impl AsRef<str>, socket: impl Into<OwnedFd>) -> Self {
         const SCRIPT: &str = "import os, socket, sys; other = socket.create_server(('127.0.0.1', 0)); \
             os.dup2(other.fileno(), 4); os.dup2(0, 3); os.environ['LISTEN_FDS'] = '2'; \
             os.environ['LISTEN_PID'] = str(os.getpid()); os.execv(sys.argv[1], sys.argv[1:])";
@@ -87,8 +86,17 @@ impl Gateway {
         fs::write(folder.path().join("portcullis.yaml"), completed(config.as_ref())).expect("a file in the folder");
         let mut command = Command::new("python3");
         command.args(["-c", SCRIPT, env!("CARGO_BIN_EXE_portcullis"), "run", "-c", "portcullis.yaml"]);
-        command.stdin(OwnedFd::from(socket));
+        command.stdin(socket.into());
         Self::spawn(command, Arc::new(folder), Vec::new())
+    }
+
+    /// Starts with a configuration that it cannot serve. Returns its exit status and its log.
+    pub fn failing(config: impl AsRef<str>) -> (ExitStatus, String) {
+        let folder = tempfile::tempdir().expect("a folder for the configuration");
+        fs::write(folder.path().join("portcullis.yaml"), completed(config.as_ref())).expect("a file in the folder");
+        let ended = from_file().current_dir(folder.path()).env(RUNTIME, folder.path()).output();
+        let ended = ended.expect("the binary starts");
+        (ended.status, String::from_utf8_lossy(&ended.stderr).into_owned())
     }
 
     /// Starts a second process with the same configuration, which takes over from this one, and waits until it serves.

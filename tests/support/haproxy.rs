@@ -1,5 +1,6 @@
 //! A real `HAProxy`, in front of the gateway or behind it.
 
+use std::fmt::Display;
 use std::fs;
 use std::net::SocketAddr;
 use std::process::Command;
@@ -11,9 +12,9 @@ use super::program::Program;
 pub struct Haproxy(Program);
 
 impl Haproxy {
-    /// Forwards TCP to that address, with health checks. `options` stand in its `server` line.
+    /// Forwards TCP to that address, or `unix@` and a path, with health checks. `options` stand in its `server` line.
     #[track_caller]
-    pub fn in_front_of(address: SocketAddr, options: &str) -> Self {
+    pub fn in_front_of(address: impl Display, options: &str) -> Self {
         Self::start(&[], |front| {
             format!(
                 "    mode tcp\nlisten front\n    bind {front}\n    option httpchk GET /checked\n    \

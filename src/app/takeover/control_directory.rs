@@ -7,7 +7,6 @@ use std::fs::DirBuilder;
 use std::hash::Hasher;
 use std::io;
 use std::io::ErrorKind;
-use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::fs::MetadataExt;
@@ -19,13 +18,14 @@ use rustix::process::geteuid;
 use siphasher::sip::SipHasher24;
 
 use crate::app::Origin;
+use crate::listen::ListenAddress;
 
 /// The names of a gateway's control socket. A configuration file has two: one for its path as given, one for the file that
 /// its links lead to, for a link may be switched to another version. A gateway without a file is known by its addresses.
-pub fn socket_names(origin: &Origin, addresses: &[SocketAddr]) -> Vec<String> {
+pub fn socket_names(origin: &Origin, addresses: &[ListenAddress]) -> Vec<String> {
     let file = match origin {
         Origin::Flags | Origin::StandardInput => {
-            let addresses: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
+            let addresses: Vec<_> = addresses.iter().map(ListenAddress::to_string).collect();
             return vec![name("flags", addresses.join(" ").as_bytes())];
         }
         Origin::File(file) => file,

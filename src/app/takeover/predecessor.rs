@@ -3,8 +3,6 @@
 use std::io;
 use std::io::ErrorKind;
 use std::io::Read;
-use std::net::SocketAddr;
-use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::path::PathBuf;
@@ -259,20 +257,21 @@ fn receive_sockets(stream: &UnixStream, greeting: &str) -> io::Result<GreetingAn
     let (mut inherited, mut clock) = (InheritedSockets::default(), None);
     loop {
         let line = wire::read_line(stream)?;
-        let mut words = line.split(' ');
-        match (words.next(), words.next(), words.next()) {
-            (Some("end"), None, None) => return Ok((inherited, clock)),
-            (Some("clock"), Some(shown), None) => {
-                let shown = shown.parse().map_err(|_| wire::protocol_error(&format!("{line:?}")))?;
+        let (word, rest) = line.split_once(' ').unwrap_or((&line, ""));
+        // The path of a Unix socket may have spaces.
+        match (word, rest.rsplit_once(' ')) {
+            ("end", None) if rest.is_empty() => return Ok((inherited, clock)),
+            ("clock", None) => {
+                let shown = rest.parse().map_err(|_| wire::protocol_error(&format!("{line:?}")))?;
                 clock = Some(Clock::from(Timestamp::from_micros(shown)));
             }
-            (Some("sockets"), Some(address), Some(count)) => {
-                let parsed: (Result<SocketAddr, _>, Result<usize, _>) = (address.parse(), count.parse());
+            ("sockets", Some((address, count))) => {
+                let parsed: (Result<ListenAddress, _>, Result<usize, _>) = (address.parse(), count.parse());
                 let (Ok(configured), Ok(count)) = parsed else {
                     return Err(wire::protocol_error(&format!("{line:?}")));
                 };
                 for _ in 0..count {
-                    inherited.add(Some(configured), TcpListener::from(wire::receive_descriptor(stream)?));
+                    inherited.add(Some(configured.clone()), wire::receive_descriptor(stream)?);
                 }
             }
             _ => return Err(wire::protocol_error(&format!("{line:?}"))),

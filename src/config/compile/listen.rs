@@ -1,7 +1,6 @@
 //! The `listen` section.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 
 use super::compiler::Compiler;
 use crate::client::Networks;
@@ -11,13 +10,15 @@ use crate::config::raw::Spanned;
 use crate::config::raw::server::Listen;
 use crate::config::raw::server::Listener;
 use crate::config::source::SourceRange;
+use crate::listen::ListenAddress;
 use crate::listen::ListenerConfig;
 use crate::listen::ListenerSettings;
 use crate::listen::tls;
 
 /// An entry of `listen`.
 pub(super) struct ListenEntry {
-    pub(super) address: Spanned<SocketAddr>,
+    pub(super) address: Spanned<ListenAddress>,
+    mode: Option<u32>,
     /// The place that requires a PROXY header.
     proxy_protocol: Option<SourceRange>,
     /// The proxies that may ask for decisions here; `None`: requests are forwarded.
@@ -37,19 +38,21 @@ impl Compiler {
             );
         }
         let mut described: Vec<ListenEntry> = Vec::new();
-        let mut seen: HashMap<SocketAddr, u32> = HashMap::new();
+        let mut seen: HashMap<ListenAddress, u32> = HashMap::new();
         for entry in &entries.items {
-            let (address, proxy_protocol, askers, tls) = match entry {
-                Listen::Address(address) => (address, None, None, None),
+            let (address, mode, proxy_protocol, askers, tls) = match entry {
+                Listen::Address(address) => (address, None, None, None, None),
                 Listen::Listener(listener) => {
                     let tls = listener.tls.get().and_then(|tls| self.listener_tls(tls));
                     let askers = self.askers(listener);
                     let Some(address) = listener.address.get() else { continue };
-                    (address, listener.proxy_protocol.get().filter(|required| required.value), askers, tls)
+                    let mode = self.socket_mode(listener, &address.value);
+                    (address, mode, listener.proxy_protocol.get().filter(|required| required.value), askers, tls)
                 }
             };
             // Port 0 stands for a different free port each time.
-            let repeated = if address.value.port() == 0 { None } else { seen.insert(address.value, address.at.line) };
+            let is_any_port = address.value.is_any_port();
+            let repeated = if is_any_port { None } else { seen.insert(address.value.clone(), address.at.line) };
             if let Some(line) = repeated {
                 let message = format!("`{}` is in `listen` twice", address.value);
                 self.mistakes.report(
@@ -61,9 +64,22 @@ impl Compiler {
             }
             let address = address.clone();
             let proxy_protocol = proxy_protocol.map(|required| required.at);
-            described.push(ListenEntry { address, proxy_protocol, askers, tls });
+            described.push(ListenEntry { address, mode, proxy_protocol, askers, tls });
         }
         described
+    }
+
+    /// Permissions of the file of a Unix socket.
+    fn socket_mode(&mut self, listener: &Listener, address: &ListenAddress) -> Option<u32> {
+        let mode = listener.mode.get()?;
+        if let ListenAddress::Ip(_) = address {
+            self.mistakes.report(
+                mode.at,
+                "`mode` is of the file of a Unix socket, and this listener has an IP address",
+                "remove `mode`, or write `address: unix:/run/portcullis.sock`",
+            );
+        }
+        Some(mode.value.0)
     }
 
     /// The proxies that may ask for decisions at a listener; `None`: it forwards requests.
@@ -106,7 +122,7 @@ impl Compiler {
         proxies: &TrustedProxies,
     ) -> Vec<ListenerConfig> {
         let has_no_trusted_proxies = has_no_trusted_proxies(document);
-        let listeners = described.into_iter().map(|ListenEntry { address, proxy_protocol, askers, tls }| {
+        let listeners = described.into_iter().map(|ListenEntry { address, mode, proxy_protocol, askers, tls }| {
             if let Some(at) = proxy_protocol.filter(|_| has_no_trusted_proxies) {
                 self.mistakes.report(
                     at,
@@ -115,7 +131,7 @@ impl Compiler {
                 );
             }
             let settings = ListenerSettings { proxy_protocol: proxy_protocol.map(|_| proxies.clone()), askers, tls };
-            ListenerConfig { address: address.value, settings }
+            ListenerConfig { address: address.value, mode, settings }
         });
         listeners.collect()
     }

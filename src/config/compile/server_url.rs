@@ -5,6 +5,7 @@ use http::uri::Authority;
 use rustls::pki_types::ServerName;
 
 use crate::config::raw::InvalidValue;
+use crate::config::raw::listen_address::unix_socket_path;
 use crate::glob::Glob;
 use crate::upstream::Location;
 use crate::upstream::ServerUrl;
@@ -104,7 +105,7 @@ fn on_unix_socket(url: &str) -> Option<Result<ServerUrl, InvalidValue>> {
     // Some clients write the path's slashes encoded, and nginx a colon behind it.
     let path = written.replace("%2F", "/").replace("%2f", "/");
     let path = path.trim_end_matches('/').trim_end_matches(':');
-    Some(match unix_socket_path(path) {
+    Some(match unix_socket_path(path, "http://unix:/run/app.sock") {
         Err(problem) => Err(problem),
         Ok(path) if spelling == "http://unix:" && path == written => {
             Ok(ServerUrl { location: Location::UnixSocket(format!("{UNIX_SOCKET}{path}").into()), verified_as: None })
@@ -119,23 +120,6 @@ fn on_unix_socket(url: &str) -> Option<Result<ServerUrl, InvalidValue>> {
         )),
     })
 }
-
-/// The path of a Unix socket: absolute, and no longer than the kernel takes.
-fn unix_socket_path(path: &str) -> Result<&str, InvalidValue> {
-    let fault = if !path.starts_with('/') {
-        "is not an absolute path"
-    } else if path.contains('\0') {
-        "is not a path: it holds a zero byte"
-    } else if path.len() > LONGEST_SOCKET_PATH {
-        "is longer than the 107 bytes that a Unix socket's path may have"
-    } else {
-        return Ok(path);
-    };
-    Err(InvalidValue::with(format!("`{path}` {fault}"), "write where the socket is: `http://unix:/run/app.sock`"))
-}
-
-/// In bytes: what the kernel takes (unix(7)), less the zero byte at its end.
-const LONGEST_SOCKET_PATH: usize = 107;
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,6 @@
 //! The `store` section, and `on_failure` and `leases` of limits.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::compiler::Compiler;
@@ -96,12 +97,28 @@ impl Compiler {
         let urls = self.urls(raw, mode);
         redis::Settings {
             urls,
+            password_file: self.password_file(raw),
             mode,
             timeout: self.span(&raw.timeout, DEFAULT_TIMEOUT),
             wait: self.replicas(&raw.wait),
             key_prefix: self.key_prefix(&raw.key_prefix),
             hash_slot: self.hash_slot(raw, mode),
         }
+    }
+
+    /// The file that holds the password.
+    fn password_file(&mut self, raw: &raw::store::Redis) -> Option<PathBuf> {
+        let file = raw.password_file.get()?;
+        let has_password = |url: &Text| url.value.parse::<Url>().is_ok_and(|url| url.has_password());
+        if raw.url.get().is_some_and(|urls| urls.items.iter().any(has_password)) {
+            self.mistakes.report(
+                file.at,
+                "the url has a password, and `password_file` another one",
+                "remove the password from the url: `redis://user@host:6379/0`, or without a user `redis://host:6379/0`",
+            );
+        }
+        self.secret(file, "password", "`ACL SETUSER` or `requirepass` sets it in Redis")?;
+        Some(self.base.join(&file.value))
     }
 
     fn replicas(&mut self, wait: &Field<Spanned<u64>>) -> u32 {

@@ -11,6 +11,7 @@ pub mod invalid_value;
 pub mod jwt;
 pub mod limit;
 pub mod list;
+pub mod listen_address;
 pub mod outcome;
 pub mod record;
 pub mod route;

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::forms::ListOf;
 use super::forms::OneOrList;
+use super::listen_address::FileMode;
 use super::section::section;
 use super::value::RawValue;
 use super::value::Spanned;
@@ -17,14 +18,32 @@ use super::words::words;
 use crate::config::mistakes::Mistakes;
 use crate::config::yaml::Content;
 use crate::config::yaml::Node;
+use crate::listen::ListenAddress;
 use crate::units::Size;
 use crate::units::Span;
 
 /// An entry of `listen`: an address, or a map with the address and more.
 #[derive(Clone, Debug)]
 pub enum Listen {
-    Address(Spanned<SocketAddr>),
+    Address(Spanned<ListenAddress>),
     Listener(Box<Listener>),
+}
+
+impl Listen {
+    pub fn address(&self) -> Option<&Spanned<ListenAddress>> {
+        match self {
+            Self::Address(address) => Some(address),
+            Self::Listener(listener) => listener.address.get(),
+        }
+    }
+
+    /// Whether requests are forwarded there.
+    pub fn forwards(&self) -> bool {
+        match self {
+            Self::Address(_) => true,
+            Self::Listener(listener) => listener.serves.is_absent(),
+        }
+    }
 }
 
 impl RawValue for Listen {
@@ -36,15 +55,18 @@ impl RawValue for Listen {
     }
 
     fn schema(definitions: &mut BTreeMap<&'static str, Value>) -> Value {
-        json!({ "anyOf": [Spanned::<SocketAddr>::schema(definitions), Listener::schema(definitions)] })
+        json!({ "anyOf": [Spanned::<ListenAddress>::schema(definitions), Listener::schema(definitions)] })
     }
 }
 
 section! {
     /// A listener: an address where the gateway accepts requests.
     Listener {
-        /// An IP address and a port, such as `0.0.0.0:8080`.
-        address: Spanned<SocketAddr>,
+        /// An IP address and a port, such as `0.0.0.0:8080`, or `unix:` and the absolute path of a Unix socket. Peers that
+        /// connect to a Unix socket count as 127.0.0.1.
+        address: Spanned<ListenAddress>,
+        /// Permissions of the Unix socket's file in octal digits. Whoever may write to it may connect. Default: `0660`.
+        mode: Spanned<FileMode>,
         /// Require a header of the PROXY protocol, version 1 or 2, at the start of each connection, and accept it
         /// only from one of `client_ip.trusted_proxies`. The source address in it becomes the peer. Default: false.
         proxy_protocol: Spanned<bool>,

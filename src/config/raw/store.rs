@@ -34,6 +34,9 @@ section! {
         /// The URL: `redis://user:password@host:6379/0`, or `rediss://` for TLS. Several for `cluster` and
         /// `sentinel`.
         url: OneOrList<Text>,
+        /// A file with the password, in place of the one in the URL. The gateway reads it for each connection to Redis, so that
+        /// a changed one counts once Redis refuses the old one.
+        password_file: Text,
         /// `single` (default) server, `cluster`, or servers found through `sentinel`.
         mode: Spanned<Mode>,
         /// How long Redis may be silent while it owes an answer. After that, requests are decided without Redis until it

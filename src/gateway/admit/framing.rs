@@ -43,6 +43,8 @@ pub enum BadRequest {
     ConflictingLengths,
     #[error("the Expect header is not 100-continue")]
     Expectation,
+    #[error("this gateway has forwarded the request already")]
+    Loop,
     #[error("there are too many headers")]
     TooManyFields,
     #[error("the body is too long")]
@@ -61,6 +63,7 @@ impl BadRequest {
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
             Self::Expectation => StatusCode::EXPECTATION_FAILED,
+            Self::Loop => StatusCode::LOOP_DETECTED,
             Self::TooManyFields => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::TooLong => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Slow => StatusCode::REQUEST_TIMEOUT,

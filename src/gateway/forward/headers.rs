@@ -11,6 +11,7 @@ use super::device;
 use super::header_kind::FORWARDING;
 use super::header_kind::HOPS;
 use super::header_kind::HeaderKind;
+use super::loop_mark;
 use super::significant_headers::SignificantHeaders;
 use crate::client::Identity;
 use crate::client::forwarded::forwarded_scheme;
@@ -117,6 +118,7 @@ pub fn prepare_request(
     }
     fields.append_with(KnownName::X_REAL_IP, |text| write_address(text, identity.client.address()));
     fields.append(KnownName::X_REQUEST_ID, request_id.as_bytes());
+    loop_mark::mark(fields);
     if let HostHeader::Fixed(host) = host {
         fields.insert(KnownName::HOST, host.as_bytes());
     }

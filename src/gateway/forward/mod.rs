@@ -5,6 +5,7 @@ pub mod device;
 pub mod header_kind;
 pub mod headers;
 pub mod inspected_body;
+pub mod loop_mark;
 mod one_client;
 pub mod outcome_watch;
 pub mod relayed_body;

@@ -1,12 +1,11 @@
 //! Reads the PROXY header off a fresh connection.
 
-use std::future::poll_fn;
 use std::io;
-use std::mem::MaybeUninit;
 use std::time::Duration;
 
-use tokio::io::ReadBuf;
-use tokio::net::TcpStream;
+use rustix::net::RecvFlags;
+use rustix::net::recv;
+use tokio::io::Interest;
 use tokio::select;
 use tokio::time::sleep;
 
@@ -14,6 +13,7 @@ use super::header::ConnectionAddresses;
 use super::header::InvalidProxyHeader;
 use super::header::ProxyHeader;
 use super::header::ProxyHeaderReader;
+use crate::listen::client_stream::ClientStream;
 use crate::listen::connections::ConnectionGroup;
 use crate::listen::connections::DrainStage;
 use crate::listen::watchdog::DRAIN_GRACE;
@@ -33,7 +33,7 @@ pub(in crate::listen) enum ProxyHeaderError {
 
 /// Reads the header within `timeout`, or sooner when connections are drained. `None`: the proxy connects for itself.
 pub(in crate::listen) async fn read_proxy_header(
-    stream: &TcpStream,
+    stream: &ClientStream,
     group: &ConnectionGroup,
     timeout: Duration,
 ) -> Result<Option<ConnectionAddresses>, ProxyHeaderError> {
@@ -49,16 +49,12 @@ pub(in crate::listen) async fn read_proxy_header(
     }
 }
 
-async fn read(stream: &TcpStream) -> Result<Option<ConnectionAddresses>, ProxyHeaderError> {
+async fn read(stream: &ClientStream) -> Result<Option<ConnectionAddresses>, ProxyHeaderError> {
     let mut reader = ProxyHeaderReader::default();
     loop {
-        let taken = poll_fn(|cx| {
-            let mut buffer = [MaybeUninit::uninit(); BUFFER_SIZE];
-            let mut buf = ReadBuf::uninit(&mut buffer);
-            // Only peeked, because the bytes behind the header belong to TLS or HTTP.
-            stream.poll_peek(cx, &mut buf).map_ok(|_| reader.take(buf.filled()))
-        });
-        let (length, header) = taken.await??;
+        let mut buffer = [0; BUFFER_SIZE];
+        let arrived = peek(stream, &mut buffer).await?;
+        let (length, header) = reader.take(&buffer[..arrived])?;
         if length == 0 {
             return Err(ProxyHeaderError::Incomplete);
         }
@@ -71,8 +67,21 @@ async fn read(stream: &TcpStream) -> Result<Option<ConnectionAddresses>, ProxyHe
     }
 }
 
+/// Copies the next bytes, which stay to be read: those behind the header belong to TLS or HTTP. Returns how many there are; zero:
+/// the peer has closed its side.
+async fn peek(stream: &ClientStream, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        stream.ready(Interest::READABLE).await?;
+        let peeked = stream.try_io(Interest::READABLE, || Ok(recv(stream, &mut *buffer, RecvFlags::PEEK)?));
+        match peeked {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            peeked => return peeked.map(|(length, _)| length),
+        }
+    }
+}
+
 /// Reads bytes that were peeked before.
-fn consume(stream: &TcpStream, length: usize) -> Result<(), ProxyHeaderError> {
+fn consume(stream: &ClientStream, length: usize) -> Result<(), ProxyHeaderError> {
     let mut buffer = [0; BUFFER_SIZE];
     if stream.try_read(&mut buffer[..length])? == length { Ok(()) } else { Err(ProxyHeaderError::Incomplete) }
 }

@@ -1,5 +1,6 @@
 //! The `store.redis` section, and whose clock decides.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::key_names::HashSlot;
@@ -12,6 +13,8 @@ use crate::clock::Clock;
 pub struct Settings {
     /// At least one URL; several for `cluster` and `sentinel`.
     pub urls: Vec<Url>,
+    /// The file that holds the password, read for each connection; `None`: the URL has it, or there is none.
+    pub password_file: Option<PathBuf>,
     pub mode: Mode,
     /// How long a decision waits for Redis.
     pub timeout: Duration,

@@ -118,6 +118,9 @@ impl Http1Connection {
     ) -> Poll<Result<ParsedResponse, Fault>> {
         loop {
             if let Some(parsed) = self.take_head(progress, method)? {
+                if parsed.repairs.is_any() {
+                    self.server.note_repairs(parsed.repairs);
+                }
                 let status = parsed.head.status;
                 if !status.is_informational() || status == StatusCode::SWITCHING_PROTOCOLS {
                     return Poll::Ready(Ok(parsed));

@@ -12,11 +12,7 @@ impl Compiler {
     /// Most proxies that ask show neither the body of a request nor its answer.
     pub(super) fn warn_of_unseen(&mut self, limit: &Limit, document: &Document) {
         let listeners = document.listen.get().map(|listen| &listen.items[..]).unwrap_or_default();
-        let serves_decisions = |listen: &Listen| match listen {
-            Listen::Address(_) => false,
-            Listen::Listener(listener) => !listener.serves.is_absent(),
-        };
-        if listeners.is_empty() || !listeners.iter().all(serves_decisions) {
+        if listeners.is_empty() || listeners.iter().any(Listen::forwards) {
             return;
         }
         if let Some(count) = limit.count.get().filter(|count| matches!(count.value, Count::Failures | Count::Successes))

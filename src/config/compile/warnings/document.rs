@@ -11,6 +11,7 @@ impl Compiler {
             return;
         }
         self.warn_of_proxies(document);
+        self.warn_of_unix_sockets(document);
         self.warn_of_loops(document);
         let raw = document.routes.get().map(|routes| &routes.items[..]).unwrap_or_default();
         self.warn_of_unreachable_routes(raw, routes);

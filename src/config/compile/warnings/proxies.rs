@@ -1,4 +1,4 @@
-//! Trusted proxies that are whole private ranges.
+//! Trusted proxies that are whole private ranges, and Unix sockets whose clients would all be one.
 
 use std::net::IpAddr;
 
@@ -6,19 +6,15 @@ use ipnet::IpNet;
 
 use crate::config::compile::compiler::Compiler;
 use crate::config::raw::Document;
+use crate::config::raw::Spanned;
 use crate::config::raw::server::Listen;
 
 impl Compiler {
     /// A private range holds more machines than the proxies, and each of them may claim any client address.
     pub(super) fn warn_of_proxies(&mut self, document: &Document) {
-        let listeners = document.listen.get().map(|listen| &listen.items[..]).unwrap_or_default();
-        let addresses = listeners.iter().filter_map(|entry| match entry {
-            Listen::Address(address) => Some(address.value),
-            Listen::Listener(listener) => Some(listener.address.get()?.value),
-        });
-        let Some(public) = addresses.into_iter().find(|address| is_public(address.ip())) else { return };
-        let proxies = document.client_ip.get().and_then(|client| client.trusted_proxies.get());
-        for network in proxies.map(|proxies| &proxies.items[..]).unwrap_or_default() {
+        let mut addresses = listeners(document).iter().filter_map(|listener| listener.address()?.value.ip());
+        let Some(public) = addresses.find(|address| is_public(address.ip())) else { return };
+        for network in trusted_proxies(document) {
             let ranges = PRIVATE.iter().filter_map(|range| range.parse::<IpNet>().ok());
             if ranges.into_iter().any(|range| network.value.contains(&range)) {
                 let message = format!(
@@ -31,6 +27,32 @@ impl Compiler {
             }
         }
     }
+
+    /// Whoever connects to a Unix socket is a proxy for others.
+    pub(super) fn warn_of_unix_sockets(&mut self, document: &Document) {
+        let this_machine = IpAddr::from([127, 0, 0, 1]);
+        if trusted_proxies(document).iter().any(|network| network.value.contains(&this_machine)) {
+            return;
+        }
+        let forwarding = listeners(document).iter().filter(|listener| listener.forwards()).filter_map(Listen::address);
+        for socket in forwarding.filter(|address| address.value.ip().is_none()) {
+            let message = format!(
+                "what connects to `{}` counts as 127.0.0.1, which is no trusted proxy: all clients behind it are counted as one",
+                socket.value
+            );
+            let help = "add `client_ip: {trusted_proxies: [127.0.0.1]}`, so that the forwarding header of the proxy counts";
+            self.mistakes.warn(socket.at, message, help);
+        }
+    }
+}
+
+fn listeners(document: &Document) -> &[Listen] {
+    document.listen.get().map(|listen| &listen.items[..]).unwrap_or_default()
+}
+
+fn trusted_proxies(document: &Document) -> &[Spanned<IpNet>] {
+    let proxies = document.client_ip.get().and_then(|client| client.trusted_proxies.get());
+    proxies.map(|proxies| &proxies.items[..]).unwrap_or_default()
 }
 
 /// Whether machines outside private networks may connect there.

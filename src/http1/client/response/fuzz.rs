@@ -18,8 +18,8 @@ pub fn check(bytes: &[u8]) {
     let is_usual = bytes.starts_with(b"HTTP/1.0") || bytes.starts_with(b"HTTP/1.1");
     if let Some(lines) = strict::read(bytes, MOST_FIELDS).filter(|_| is_usual) {
         let whole = |lines: &HeadLines| {
-            let HeadLines { status, version, reason, fields, length } = lines;
-            format!("{status} {version:?} {reason:?} {:?} {length}", fields.iter().collect::<Vec<_>>())
+            let HeadLines { status, version, reason, fields, repairs, length } = lines;
+            format!("{status} {version:?} {reason:?} {:?} {repairs:?} {length}", fields.iter().collect::<Vec<_>>())
         };
         let tolerant = tolerant::read(bytes, MOST_FIELDS).expect("a strict reader accepts it").expect("it is whole");
         assert_eq!(whole(&lines), whole(&tolerant));

@@ -3,6 +3,7 @@
 use http::StatusCode;
 use http::Version;
 
+use super::repair::Repairs;
 use crate::head::Fields;
 use crate::head::Span;
 
@@ -14,6 +15,8 @@ pub(super) struct HeadLines {
     /// The words of the application for the status, where they are its own. They stand in the text of the fields.
     pub(super) reason: Option<Span>,
     pub(super) fields: Fields,
+    /// What was mended in it.
+    pub(super) repairs: Repairs,
     /// In bytes: the length of the head.
     pub(super) length: usize,
 }

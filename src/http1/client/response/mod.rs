@@ -6,6 +6,7 @@ mod framing;
 pub(crate) mod fuzz;
 mod lines;
 mod parse;
+mod repair;
 mod strict;
 mod tolerant;
 
@@ -13,3 +14,4 @@ pub use self::error::InvalidResponse;
 pub use self::parse::ParsedResponse;
 pub use self::parse::could_begin;
 pub use self::parse::parse;
+pub use self::repair::Repairs;

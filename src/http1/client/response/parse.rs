@@ -4,6 +4,7 @@ use http::Method;
 
 use super::error::InvalidResponse;
 use super::framing::framing_of;
+use super::repair::Repairs;
 use super::strict;
 use super::tolerant;
 use crate::head::ResponseHead;
@@ -17,6 +18,8 @@ pub struct ParsedResponse {
     pub body: BodyLength,
     /// Whether the server keeps the connection open for further requests.
     pub keeps_alive: bool,
+    /// What was mended in the head.
+    pub repairs: Repairs,
     /// In bytes: the length of the head.
     pub length: usize,
 }
@@ -37,7 +40,7 @@ pub fn parse(received: &[u8], method: &Method, most_fields: usize) -> Result<Opt
     let Some(lines) = lines else { return Ok(None) };
     let (body, keeps_alive) = framing_of(&lines, method)?;
     let head = ResponseHead::new(lines.status, lines.fields).with_reason(lines.reason);
-    Ok(Some(ParsedResponse { head, body, keeps_alive, length: lines.length }))
+    Ok(Some(ParsedResponse { head, body, keeps_alive, repairs: lines.repairs, length: lines.length }))
 }
 
 #[cfg(test)]

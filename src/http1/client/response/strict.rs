@@ -4,6 +4,7 @@ use http::StatusCode;
 use http::Version;
 
 use super::lines::HeadLines;
+use super::repair::Repairs;
 use crate::head::Fields;
 use crate::head::Span;
 use crate::http1::grammar::line_end;
@@ -23,7 +24,7 @@ pub(super) fn read(received: &[u8], most_fields: usize) -> Option<HeadLines> {
     }
     let is_own = status.canonical_reason().is_none_or(|usual| usual.as_bytes() != reason);
     let reason = is_own.then(|| Span::new(end - reason.len(), end));
-    Some(HeadLines { status, version, reason, fields, length })
+    Some(HeadLines { status, version, reason, fields, repairs: Repairs::default(), length })
 }
 
 /// The version, the status code and the reason phrase.

@@ -11,11 +11,24 @@ use memchr::memchr;
 
 use super::error::InvalidResponse;
 use super::lines::HeadLines;
+use super::repair::Repairs;
+use super::repair::mended;
 use crate::head::Fields;
 use crate::head::Span;
 
 /// The head at the front of `received`. `None`: it is not whole.
 pub(super) fn read(received: &[u8], most_fields: usize) -> Result<Option<HeadLines>, InvalidResponse> {
+    match read_unmended(received, most_fields) {
+        Err(InvalidResponse::Head) => {
+            let (text, repairs) = mended(received)?;
+            let lines = read_unmended(&text, most_fields)?;
+            Ok(lines.map(|lines| HeadLines { repairs, ..lines }))
+        }
+        lines => lines,
+    }
+}
+
+fn read_unmended(received: &[u8], most_fields: usize) -> Result<Option<HeadLines>, InvalidResponse> {
     let mut few = [const { MaybeUninit::uninit() }; USUAL_FIELDS];
     match read_into(&mut few[..most_fields.min(USUAL_FIELDS)], received) {
         Err(InvalidResponse::TooManyFields) if most_fields > USUAL_FIELDS => {
@@ -55,7 +68,7 @@ fn read_into<'c>(
         let Range { start, end } = place(reason.as_bytes(), received);
         Span::new(start, end)
     });
-    Ok(Some(HeadLines { status, version, reason, fields, length }))
+    Ok(Some(HeadLines { status, version, reason, fields, repairs: Repairs::default(), length }))
 }
 
 /// Where a part of `whole` stands in it.

@@ -85,8 +85,8 @@ async fn fetch(shared: &SharedRedis, node: &RedisNode, name: &str) -> Result<(),
     Ok(())
 }
 
-/// Mixed into the seeds: the password, if there is one, which a reader of the seeds does not know, and the prefix, so
-/// that a signature under one prefix is not valid under another.
+/// Mixed into the seeds: the password of the URL, if there is one, which a reader of the seeds does not know, and the prefix,
+/// so that a signature under one prefix is not valid under another. A password in a file may change while gateways run.
 fn pepper(shared: &SharedRedis) -> Vec<u8> {
     let password = shared.connector.login.password.as_deref().unwrap_or_default();
     [&(password.len() as u64).to_le_bytes()[..], password.as_bytes(), shared.settings.key_prefix.as_bytes()].concat()

@@ -1,7 +1,9 @@
 //! Opens connections: sockets that notice a dead peer, TLS, the handshake.
 
+use std::fs;
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -16,6 +18,7 @@ use tokio::net;
 use tokio::net::TcpSocket;
 use tokio::net::TcpStream;
 use tokio::net::UnixStream;
+use tokio::task::spawn_blocking;
 use tokio_rustls::TlsConnector;
 
 use super::breaker::DownCause;
@@ -33,6 +36,8 @@ use crate::tls::client::system_roots;
 #[derive(Debug)]
 pub(in crate::store::redis) struct Connector {
     pub(in crate::store::redis) login: Login,
+    /// Holds the password.
+    password_file: Option<PathBuf>,
     pub(in crate::store::redis) database: i64,
     timeout: Duration,
     /// Made for the first connection with TLS, because reading the system's certificates takes a while.
@@ -60,13 +65,18 @@ const KEEPALIVE: Duration = Duration::from_secs(2);
 
 impl Connector {
     /// `timeout`: how long a server may be silent while it decides.
-    pub(in crate::store::redis) fn new(login: Login, database: i64, timeout: Duration) -> Self {
-        Self { login, database, timeout, tls: OnceLock::new() }
+    pub(in crate::store::redis) fn new(
+        login: Login,
+        password_file: Option<PathBuf>,
+        database: i64,
+        timeout: Duration,
+    ) -> Self {
+        Self { login, password_file, database, timeout, tls: OnceLock::new() }
     }
 
     /// Connects to a server for commands that may take as long as their caller waits.
     pub(in crate::store::redis) async fn connect(&self, address: &Address) -> Result<RedisConnection, ServerFault> {
-        self.open(address, &self.login, self.database, Use::Commands).await
+        self.open(address, &self.login().await?, self.database, Use::Commands).await
     }
 
     /// Connects to a server for decisions: the connection ends when the server is silent for the timeout, from its first
@@ -75,7 +85,7 @@ impl Connector {
         &self,
         address: &Address,
     ) -> Result<RedisConnection, ServerFault> {
-        self.open(address, &self.login, self.database, Use::Decisions(self.timeout)).await
+        self.open(address, &self.login().await?, self.database, Use::Decisions(self.timeout)).await
     }
 
     /// Connects to a server for push messages.
@@ -84,7 +94,7 @@ impl Connector {
         address: &Address,
         on_push: OnPush,
     ) -> Result<RedisConnection, ServerFault> {
-        self.open(address, &self.login, self.database, Use::Messages(on_push)).await
+        self.open(address, &self.login().await?, self.database, Use::Messages(on_push)).await
     }
 
     /// Connects to a sentinel. Sentinels often have no password even if the servers have one.
@@ -94,11 +104,24 @@ impl Connector {
         on_push: Option<OnPush>,
     ) -> Result<RedisConnection, ServerFault> {
         let purpose = on_push.map_or(Use::Commands, Use::Messages);
-        match self.open(address, &self.login, 0, purpose.clone()).await {
+        match self.open(address, &self.login().await?, 0, purpose.clone()).await {
             Err(ServerFault { cause: DownCause::NoAuth, .. }) => {
                 self.open(address, &Login::default(), 0, purpose).await
             }
             other => other,
+        }
+    }
+
+    /// User and password. Where a file holds the password it is read now: it may have changed since the last connection.
+    async fn login(&self) -> Result<Login, ServerFault> {
+        let Some(file) = self.password_file.clone() else { return Ok(self.login.clone()) };
+        let read = spawn_blocking(move || fs::read_to_string(file)).await.map_err(io::Error::other);
+        match read.and_then(|read| read) {
+            Ok(content) => Ok(Login { user: self.login.user.clone(), password: Some(content.trim().to_owned()) }),
+            Err(error) => {
+                let detail = format!("the file with its password cannot be read: {error}");
+                Err(ServerFault { cause: DownCause::NoAuth, detail })
+            }
         }
     }
 

@@ -51,6 +51,10 @@ impl Url {
         }
     }
 
+    pub fn has_password(&self) -> bool {
+        self.login.password.is_some()
+    }
+
     /// The first part in which another URL differs, apart from the server. URLs of one store differ only in their
     /// servers.
     pub fn differs(&self, other: &Self) -> Option<&'static str> {
