@@ -77,6 +77,8 @@ struct Forwarding {
     upstream: UpstreamId,
     server: Option<Arc<str>>,
     failure: Option<&'static str>,
+    /// The `X-Request-ID` of the answer, where it is not ours.
+    request_id: Option<Box<str>>,
     previous_attempts: PreviousAttempts,
 }
 
@@ -140,8 +142,9 @@ impl Exchange {
     /// The request is being sent to this upstream.
     pub fn set_upstream(&mut self, upstream: UpstreamId) {
         self.reservation.mark_sent();
+        let previous_attempts = PreviousAttempts::new();
         self.forwarding =
-            Some(Forwarding { upstream, server: None, failure: None, previous_attempts: PreviousAttempts::new() });
+            Some(Forwarding { upstream, server: None, failure: None, request_id: None, previous_attempts });
     }
 
     /// A proxy has asked, and sends the request to the application itself.
@@ -175,6 +178,14 @@ impl Exchange {
     pub fn set_server(&mut self, server: Option<Arc<str>>, previous_attempts: PreviousAttempts) {
         if let Some(forwarding) = &mut self.forwarding {
             (forwarding.server, forwarding.previous_attempts) = (server, previous_attempts);
+        }
+    }
+
+    /// The application knows the request by another id than the gateway.
+    pub fn set_upstream_request_id(&mut self, id: &[u8]) {
+        if let Some(forwarding) = &mut self.forwarding {
+            let id = &id[..id.len().min(LONGEST_LOGGED_ID)];
+            forwarding.request_id = Some(String::from_utf8_lossy(id).into());
         }
     }
 
@@ -329,6 +340,7 @@ impl Drop for Exchange {
                 id: forwarding.upstream,
                 server: forwarding.server.as_deref(),
                 failure: forwarding.failure,
+                request_id: forwarding.request_id.as_deref(),
                 previous_attempts: &forwarding.previous_attempts,
             }),
             error: self.error.as_deref().or_else(|| fault.map(|fault| &*fault.words)),
@@ -388,3 +400,6 @@ pub(super) fn record_malformed_head(
         applied_limit: None,
     });
 }
+
+/// In bytes: of an application's id of a request the log has so much.
+const LONGEST_LOGGED_ID: usize = 200;

@@ -99,6 +99,8 @@ pub struct UpstreamRecord<'a> {
     pub server: Option<&'a str>,
     /// Why there was no answer, as the metric label `cause`: `connect`, `timeout`, ...
     pub failure: Option<&'static str>,
+    /// The `X-Request-ID` of the application's answer, where it is not ours.
+    pub request_id: Option<&'a str>,
     /// The servers tried before, each with the cause of its failure.
     pub previous_attempts: &'a [(Arc<str>, &'static str)],
 }

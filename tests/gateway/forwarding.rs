@@ -391,6 +391,24 @@ fn early_hints_do_not_disturb_the_answer() {
 }
 
 #[test]
+fn a_status_without_usual_words_has_none_and_trailers_are_announced_where_they_follow() {
+    let origin = Origin::answering(|_| {
+        Answer::raw(
+            "HTTP/1.1 799\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 42\r\n\r\n",
+        )
+    });
+    let gateway = before(&origin);
+    for (te, announced) in [("", vec![]), ("TE: trailers\r\nConnection: te\r\n", vec!["X-Sum"])] {
+        let mut client = gateway.connect();
+        client.send(format!("GET / HTTP/1.1\r\nHost: a\r\n{te}\r\n"));
+        let answer = client.response();
+        assert!(answer.head.starts_with("HTTP/1.1 799 \r\n"), "{}", answer.head);
+        assert_eq!(answer.headers.all("trailer"), announced);
+        assert_eq!(answer.trailers.get("x-sum").is_some(), !announced.is_empty());
+    }
+}
+
+#[test]
 fn trailers_pass_both_ways_but_not_those_that_may_not_be_there() {
     let origin = Origin::answering(|_| {
         Answer::raw(

@@ -125,6 +125,65 @@ fn others_are_served(gateway: &Gateway, during: impl FnOnce()) {
     });
 }
 
+/// The code of the GOAWAY by which the gateway ends a connection that sends so many of these frames. Nothing is sent while the
+/// gateway has bytes to read: it would reset the connection, and the client might not read the end.
+fn told(gateway: &Gateway, unit: &dyn Fn(u32) -> Vec<u8>) -> u32 {
+    let mut socket = speaking(gateway);
+    let marker = frame(PING, 0, 0, b"are you?");
+    for batch in 0..MOST / 50 {
+        let frames: Vec<u8> = (50 * batch..50 * (batch + 1)).flat_map(unit).collect();
+        socket.write_all(&[&frames[..], &marker].concat()).expect("the gateway listens");
+        loop {
+            match read_frame(&mut socket) {
+                (PING, 1, 0, payload) if payload == b"are you?" => break,
+                (GOAWAY, _, _, payload) => {
+                    let code = payload.get(4..8).expect("a code").try_into().expect("four bytes");
+                    return u32::from_be_bytes(code);
+                }
+                _ => {}
+            }
+        }
+    }
+    panic!("the connection still stands");
+}
+
+#[test]
+fn a_client_that_floods_is_told_why_its_connection_ends() {
+    const ENHANCE_YOUR_CALM: u32 = 11;
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    let floods: [(&str, Box<dyn Fn(u32) -> Vec<u8>>); 5] = [
+        ("pings", Box::new(|_| frame(PING, 1, 0, b"12345678"))),
+        ("settings", Box::new(|_| frame(SETTINGS, 1, 0, b""))),
+        ("priorities", Box::new(|n| frame(PRIORITY, 0, stream(n), &[0, 0, 0, 0, 9]))),
+        ("windows", Box::new(|_| frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1]))),
+        ("resets", Box::new(|n| [post(stream(n)), frame(RST_STREAM, 0, stream(n), &[0, 0, 0, 8])].concat())),
+    ];
+    for (name, unit) in &floods {
+        assert_eq!(told(&gateway, unit), ENHANCE_YOUR_CALM, "{name}");
+    }
+}
+
+/// As clients of gRPC do that read the first message of many.
+#[test]
+fn streams_that_are_given_up_once_their_answer_has_begun_are_no_flood() {
+    let origin = Origin::scripted(|mut exchange| {
+        while exchange.request().is_some() {
+            exchange.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n");
+            if exchange.client_has_left() {
+                return;
+            }
+        }
+    });
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    let mut socket = speaking(&gateway);
+    for n in 0..3000 {
+        socket.write_all(&get(stream(n))).expect("the connection stands");
+        while !matches!(read_frame(&mut socket), (DATA, _, on, _) if on == stream(n)) {}
+        socket.write_all(&frame(RST_STREAM, 0, stream(n), &[0, 0, 0, 8])).expect("the connection stands");
+    }
+}
+
 /// What it is, what comes first, and what then comes again and again.
 type Flood<'f> = (&'f str, &'f [u8], Box<dyn Fn(u32) -> Vec<u8>>);
 

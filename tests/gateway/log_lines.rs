@@ -249,3 +249,19 @@ fn people_get_lines_they_can_read() {
             .any(|line| line.contains("/readable") && !line.starts_with('{') && line.contains(" 200 "))
     });
 }
+
+#[test]
+fn an_id_that_the_application_has_for_a_request_is_logged_beside_ours_and_not_sent() {
+    let origin = Origin::answering(|request| {
+        let ours = request.header("x-request-id").unwrap_or_default().to_owned();
+        let id = if request.target == "/same" { &*ours } else { "of-the-application" };
+        Answer::new(200, &[("X-Request-ID", id)], "ok")
+    });
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    for (path, logged) in [("/other", serde_json::json!("of-the-application")), ("/same", serde_json::Value::Null)] {
+        let answer = gateway.get(path).send();
+        let line = gateway.log_line(path);
+        assert_eq!(answer.headers.all("x-request-id"), [line["request_id"].as_str().expect("an id")]);
+        assert_eq!(line["upstream_request_id"], logged);
+    }
+}

@@ -65,7 +65,7 @@ pub(super) fn relay(
     let length = if is_bodiless(&exchange, head.status) { BodyLength::NotSent } else { BodyLength::Sent };
     headers::prepare_answer(&mut head.fields, length, &exchange.live.significant_headers);
     exchange.live.ratelimit_headers.write(&mut head.fields, &exchange.decision().report);
-    name_request(&mut head.fields, &exchange);
+    name_request(&mut head.fields, &mut exchange);
     let asked_for_body = continue_signal.as_ref().is_none_or(ContinueSignal::close);
     if !asked_for_body && exchange.facts.head.version < Version::HTTP_2 {
         // The client may or may not send the body, so the next bytes on this connection are ambiguous.
@@ -76,9 +76,14 @@ pub(super) fn relay(
     Response { head, body: ResponseBody::relay(body, exchange, continue_signal, watch) }
 }
 
-/// Every answer has the id that the log and the admin API know the request by. An application that sends one has it from the
-/// gateway, or means something else by it that nobody could tell apart.
-fn name_request(fields: &mut Fields, exchange: &Exchange) {
+/// Every answer has the id that the log and the admin API know the request by. Where an application has another one for the
+/// request, the log has both.
+fn name_request(fields: &mut Fields, exchange: &mut Exchange) {
+    if let Some(own) = fields.get(KnownName::X_REQUEST_ID)
+        && own != exchange.facts.request_id.as_bytes()
+    {
+        exchange.set_upstream_request_id(own);
+    }
     fields.insert(KnownName::X_REQUEST_ID, exchange.facts.request_id.as_bytes());
 }
 
@@ -111,7 +116,7 @@ pub(super) async fn switch(
     let protocol = head.fields.get(KnownName::UPGRADE).map(<[u8]>::to_vec);
     headers::prepare_answer(&mut head.fields, BodyLength::Sent, &exchange.live.significant_headers);
     exchange.live.ratelimit_headers.write(&mut head.fields, &exchange.decision().report);
-    name_request(&mut head.fields, &exchange);
+    name_request(&mut head.fields, &mut exchange);
     head.fields.append(KnownName::CONNECTION, b"upgrade");
     if let Some(protocol) = protocol {
         head.fields.append(KnownName::UPGRADE, &protocol);

@@ -147,12 +147,10 @@ fn settle_length(fields: &mut Fields, may_stay: bool) -> Option<u64> {
     stated.map(|(length, _)| length)
 }
 
-/// Removes `Trailer` where there are no trailers. Returns the trailers that the client gets.
+/// Removes `Trailer` where the client gets no trailers. Returns the trailers that the client gets.
 fn settle_trailers(fields: &mut Fields, may_have_some: bool, accepts_some: bool) -> Vec<HeaderName> {
-    if !may_have_some {
+    if !may_have_some || !accepts_some {
         fields.remove(KnownName::TRAILER);
-    }
-    if !accepts_some {
         return Vec::new();
     }
     let names = fields.get_all(KnownName::TRAILER).flat_map(elements);
@@ -194,10 +192,10 @@ fn status_line(status: StatusCode, reason: Option<&[u8]>, out: &mut Vec<u8>) {
     }
     out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(status.as_str().as_bytes());
+    // The blank stands also before a reason that is empty (RFC 9112, section 4).
     out.extend_from_slice(b" ");
-    // Many parsers expect a reason phrase.
-    let canonical = status.canonical_reason().unwrap_or("<none>");
-    out.extend_from_slice(reason.unwrap_or(canonical.as_bytes()));
+    let usual = status.canonical_reason().unwrap_or_default();
+    out.extend_from_slice(reason.unwrap_or(usual.as_bytes()));
     out.extend_from_slice(b"\r\n");
 }
 

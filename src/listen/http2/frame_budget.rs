@@ -36,6 +36,12 @@ impl FrameBudget {
         }
     }
 
+    /// Notes that so many streams have got the beginning of their answers: a client that resets them has enough of the answer,
+    /// as one that reads the first message of many.
+    pub(super) fn answered(&mut self, streams: u32) {
+        self.earn(streams.saturating_mul(RESET_COST - 1));
+    }
+
     /// Charges a malformed head; `false`: the budget is spent.
     pub(super) fn note_malformed(&mut self) -> bool {
         self.spend(RESET_COST)
@@ -137,6 +143,16 @@ mod tests {
             (0..100).all(|_| budget.note(PING))
         });
         assert!((40..60).contains(&rounds.count()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_resets_every_stream_once_it_is_answered_may_go_on_for_ever() {
+        let mut budget = FrameBudget::new();
+        for _ in 0..10 * MAX_FRAMES {
+            assert!(budget.note(HEADERS));
+            budget.answered(1);
+            assert!(budget.note(RST_STREAM));
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -47,11 +47,6 @@ pub(super) struct FilteredBytes {
     stops: bool,
 }
 
-/// The client sent more control frames than its budget allows.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("too many control frames")]
-pub(super) struct FrameFlood;
-
 impl FrameFilter {
     /// Decoded heads may have `max_head` bytes. They are put into `pending_heads`.
     pub(super) fn new(max_head: usize, pending_heads: PendingHeads) -> Self {
@@ -71,12 +66,12 @@ impl FrameFilter {
 
     /// Processes bytes of the client, and leaves in them what h2 is to read. It stops where a stub needs more room than
     /// its head had, where enough heads are pending, and where it [pauses](Self::take_pause).
-    pub(super) fn filter(&mut self, bytes: &mut [u8]) -> Result<FilteredBytes, FrameFlood> {
+    pub(super) fn filter(&mut self, bytes: &mut [u8]) -> FilteredBytes {
         let mut filtered = FilteredBytes::default();
         while filtered.used < bytes.len() && !filtered.stops {
             if self.left > 0 {
                 let read = self.take_payload(bytes, &mut filtered);
-                self.put(read, bytes, &mut filtered)?;
+                self.put(read, bytes, &mut filtered);
                 continue;
             }
             let fresh = &bytes[filtered.used..];
@@ -85,10 +80,10 @@ impl FrameFilter {
             self.have += taken;
             filtered.used += taken;
             if self.have == HEADER_LENGTH {
-                self.begin(bytes, &mut filtered)?;
+                self.begin(bytes, &mut filtered);
             }
         }
-        Ok(filtered)
+        filtered
     }
 
     /// Whether the tasks that read bodies should run before more frames are processed; asked once, they do. h2 ends a
@@ -101,18 +96,23 @@ impl FrameFilter {
         pauses
     }
 
+    /// Notes that so many streams have got the beginning of their answers.
+    pub(super) fn answered(&mut self, streams: u32) {
+        self.budget.answered(streams);
+    }
+
     /// Notes a write to the client.
     pub(super) fn wrote(&mut self, bytes: usize) {
         self.budget.wrote(bytes);
     }
 
     /// The header of a frame is complete.
-    fn begin(&mut self, bytes: &mut [u8], filtered: &mut FilteredBytes) -> Result<(), FrameFlood> {
+    fn begin(&mut self, bytes: &mut [u8], filtered: &mut FilteredBytes) {
         self.current = FrameHeader::parse(self.header);
         self.have = 0;
         self.left = self.current.length;
         if !self.budget.note(self.current.kind) {
-            return Err(FrameFlood);
+            return self.fail(TOO_MANY, bytes, filtered);
         }
         if self.current.kind == DATA {
             self.data_in_a_row += 1;
@@ -124,9 +124,8 @@ impl FrameFilter {
             keep(&self.header, bytes, filtered);
         } else if self.left == 0 {
             let read = self.heads.read(self.current, &[]);
-            self.put(read, bytes, filtered)?;
+            self.put(read, bytes, filtered);
         }
-        Ok(())
     }
 
     /// Whether this frame is part of a head. A frame that is too long, or a CONTINUATION without a head, is left to h2,
@@ -167,18 +166,17 @@ impl FrameFilter {
         read: Result<Option<StubFrame>, Reason>,
         bytes: &mut [u8],
         filtered: &mut FilteredBytes,
-    ) -> Result<(), FrameFlood> {
+    ) {
         match read {
-            Ok(None) => Ok(()),
+            Ok(None) => {}
             Ok(Some(stub)) => {
                 keep(&stub.frame, bytes, filtered);
                 filtered.stops |= self.pending_heads.is_full();
-                if stub.is_valid || self.budget.note_malformed() { Ok(()) } else { Err(FrameFlood) }
+                if !stub.is_valid && !self.budget.note_malformed() {
+                    self.fail(TOO_MANY, bytes, filtered);
+                }
             }
-            Err(reason) => {
-                self.fail(reason, bytes, filtered);
-                Ok(())
-            }
+            Err(reason) => self.fail(reason, bytes, filtered),
         }
     }
 
@@ -204,6 +202,9 @@ fn keep(part: &[u8], bytes: &mut [u8], filtered: &mut FilteredBytes) {
         filtered.stops = true;
     }
 }
+
+/// What a client is told that sends more control frames than its budget allows.
+const TOO_MANY: Reason = Reason::ENHANCE_YOUR_CALM;
 
 /// A quarter of the unread data frames of the smallest size that h2 allows.
 const MAX_DATA_IN_A_ROW: u32 = 128;

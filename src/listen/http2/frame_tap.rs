@@ -72,9 +72,10 @@ impl FrameTap {
     }
 
     /// Filters the fresh bytes. Whether any are left for h2.
-    fn filter(&mut self, buf: &mut ReadBuf<'_>, before: usize) -> io::Result<bool> {
+    fn filter(&mut self, buf: &mut ReadBuf<'_>, before: usize) -> bool {
         let fresh = &mut buf.filled_mut()[before..];
-        let filtered = self.frames.filter(fresh).map_err(io::Error::other)?;
+        self.frames.answered(self.backlog.take_answered());
+        let filtered = self.frames.filter(fresh);
         self.connection.progress.set_mid_frame(self.frames.is_mid_frame());
         if filtered.used < fresh.len() {
             let later = mem::take(&mut self.unread);
@@ -83,7 +84,7 @@ impl FrameTap {
         }
         self.behind = filtered.behind;
         buf.set_filled(before + filtered.kept);
-        Ok(filtered.kept > 0)
+        filtered.kept > 0
     }
 
     fn note_write(&mut self, written: &Poll<io::Result<usize>>) {
@@ -122,7 +123,7 @@ impl AsyncRead for FrameTap {
                 return Poll::Ready(Ok(()));
             }
             this.connection.progress.note_read();
-            if this.filter(buf, before)? {
+            if this.filter(buf, before) {
                 return Poll::Ready(Ok(()));
             }
         }

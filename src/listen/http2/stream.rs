@@ -101,7 +101,7 @@ where
         let opens_tunnel = head.status == StatusCode::SWITCHING_PROTOCOLS;
         let is_all = body.is_end_stream() && !opens_tunnel;
         let head = response_head::response_head(head, &body);
-        self.backlog.add_head(head.headers());
+        self.backlog.answer(head.headers());
         // Fails if the client has reset the stream.
         let stream = self.respond.send_response(head, is_all).ok()?;
         if opens_tunnel {

@@ -17,6 +17,8 @@ pub(super) struct WriteBacklog(Arc<Mutex<BacklogState>>);
 #[derive(Debug, Default)]
 struct BacklogState {
     bytes: usize,
+    /// Streams whose answers have begun since that was asked.
+    answered: u32,
     /// The tasks of waiting streams, in the order of their arrival.
     streams: Vec<Waker>,
 }
@@ -41,6 +43,17 @@ impl WriteBacklog {
     /// Adds a head, as HTTP/2 counts its size.
     pub(super) fn add_head(&self, fields: &HeaderMap) {
         self.add(fields.iter().map(|(name, value)| name.as_str().len() + value.len() + OVERHEAD).sum());
+    }
+
+    /// The answer of a stream has begun.
+    pub(super) fn answer(&self, fields: &HeaderMap) {
+        self.add_head(fields);
+        self.0.lock().answered += 1;
+    }
+
+    /// How many answers have begun since the last call.
+    pub(super) fn take_answered(&self) -> u32 {
+        mem::take(&mut self.0.lock().answered)
     }
 
     /// Notes a write of any bytes to the socket.

@@ -117,6 +117,8 @@ const STATUS: FieldName = name!("status", "http.response.status_code", "http.res
 const OUTCOME: FieldName = name!("outcome", "portcullis.outcome", "portcullis.outcome");
 const UPSTREAM: FieldName = name!("upstream", "portcullis.upstream", "portcullis.upstream");
 const SERVER: FieldName = name!("server", "portcullis.server", "portcullis.server");
+const UPSTREAM_REQUEST_ID: FieldName =
+    name!("upstream_request_id", "portcullis.upstream_request_id", "portcullis.upstream_request_id");
 const DURATION: FieldName = name!("duration_ms", "event.duration", "portcullis.duration_ms");
 const BYTES_IN: FieldName = name!("bytes_in", "http.request.body.bytes", "http.request.body.size");
 const BYTES_OUT: FieldName = name!("bytes_out", "http.response.body.bytes", "http.response.body.size");
@@ -126,7 +128,7 @@ fn or_unknown<'a, T>(value: Option<T>, known: impl FnOnce(T) -> FieldValue<'a>) 
     value.map_or(FieldValue::Unknown, known)
 }
 
-/// Appends every field. `query`, `list`, `unread`, `outcome` and `error` are left out where they are unknown.
+/// Appends every field. `query`, `list`, `unread`, `outcome`, `upstream_request_id` and `error` are left out where they are unknown.
 #[inline]
 pub(super) fn each<F: FieldFormat>(line: &mut Vec<u8>, request: &RequestRecord<'_>, context: &LineContext<'_>) {
     F::put(line, &REQUEST_ID, FieldValue::Text(request.request_id));
@@ -163,6 +165,9 @@ pub(super) fn each<F: FieldFormat>(line: &mut Vec<u8>, request: &RequestRecord<'
     }
     F::put(line, &UPSTREAM, or_unknown(context.upstream, FieldValue::Text));
     F::put(line, &SERVER, or_unknown(request.upstream.and_then(|forwarded| forwarded.server), FieldValue::Text));
+    if let Some(id) = request.upstream.and_then(|forwarded| forwarded.request_id) {
+        F::put(line, &UPSTREAM_REQUEST_ID, FieldValue::Text(id));
+    }
     F::put(line, &DURATION, FieldValue::Span(request.duration));
     F::put(line, &BYTES_IN, FieldValue::Number(request.bytes_in));
     F::put(line, &BYTES_OUT, FieldValue::Number(request.bytes_out));

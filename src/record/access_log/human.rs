@@ -45,6 +45,7 @@ pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, request: &RequestRecord<'
     labelled(line, "route", context.route);
     labelled(line, "upstream", context.upstream);
     labelled(line, "server", request.upstream.and_then(|forwarded| forwarded.server));
+    labelled(line, "upstream_id", request.upstream.and_then(|forwarded| forwarded.request_id));
     for limit in context.shadow_limits(request) {
         labelled(line, "shadow", Some(limit));
     }

@@ -34,7 +34,7 @@ impl Client {
     fn send(&mut self, bytes: &[u8]) {
         let mut rest = bytes.to_vec();
         while !rest.is_empty() && !self.pending_heads.has_failed() {
-            let filtered = self.frames.filter(&mut rest).unwrap();
+            let filtered = self.frames.filter(&mut rest);
             self.passed.extend_from_slice(&rest[..filtered.kept]);
             self.passed.extend(filtered.behind);
             rest = rest.split_off(filtered.used);

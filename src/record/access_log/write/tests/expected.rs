@@ -13,7 +13,7 @@ use crate::record::access_log::value::split_port;
 impl Sample {
     pub(super) fn expected_json(&self) -> String {
         let time = format!("\"time\":\"{}\"", self.at);
-        let left_out = ["query", "list", "unread", "outcome", "error"];
+        let left_out = ["query", "list", "unread", "outcome", "upstream_request_id", "error"];
         let fields = self.fields(0).into_iter().filter_map(|(name, value)| match value {
             None if left_out.contains(&name) => None,
             _ if name == "duration_ms" => Some(format!("\"duration_ms\":{}", self.millis())),
@@ -65,7 +65,7 @@ impl Sample {
         };
         let optional =
             |label: &str, value: &Option<String>| value.as_ref().map_or(String::new(), |value| labelled(label, value));
-        let [query, route, limit, list, ban, upstream, server, error] = &self.optional_texts;
+        let [query, route, limit, list, ban, upstream, server, upstream_id, error] = &self.optional_texts;
         let query = query.as_ref().map_or(String::new(), |query| format!("?{}", plain(query)));
         let key = self.key.iter().flat_map(|(_, parts)| parts);
         [
@@ -79,7 +79,8 @@ impl Sample {
             optional("ban", ban),
             self.retry_after.map_or(String::new(), |seconds| format!(" retry_after={seconds}")),
             optional("outcome", &self.outcome.map(|outcome| outcome.as_str().to_owned())),
-            optional("route", route) + &optional("upstream", upstream) + &optional("server", server),
+            optional("route", route) + &optional("upstream", upstream),
+            optional("server", server) + &optional("upstream_id", upstream_id),
             self.shadow_names().iter().map(|name| labelled("shadow", name)).collect(),
             format!(" {}ms", self.millis()),
             labelled("id", &self.texts[0]) + &optional("error", error) + "\n",
@@ -90,7 +91,8 @@ impl Sample {
     /// The fields that all formats of JSON have, under their names in the format of this number. Unknown ones are `None`.
     fn fields(&self, format: usize) -> Vec<(&'static str, Option<Value>)> {
         let text = |text: &Option<String>| text.as_ref().map(|text| json!(text));
-        let [query, route, limit, list, ban, upstream, server, error] = self.optional_texts.each_ref().map(text);
+        let [query, route, limit, list, ban, upstream, server, upstream_id, error] =
+            self.optional_texts.each_ref().map(text);
         let version = self.version.map(|version| match (version, format) {
             (Version::HTTP_10, 0) => "http/1.0",
             (Version::HTTP_11, 0) => "http/1.1",
@@ -149,6 +151,10 @@ impl Sample {
             ),
             (["upstream", "portcullis.upstream", "portcullis.upstream"], upstream),
             (["server", "portcullis.server", "portcullis.server"], server),
+            (
+                ["upstream_request_id", "portcullis.upstream_request_id", "portcullis.upstream_request_id"],
+                upstream_id,
+            ),
             (["duration_ms", "event.duration", "portcullis.duration_ms"], Some(json!(duration))),
             (["bytes_in", "http.request.body.bytes", "http.request.body.size"], Some(json!(self.numbers[1]))),
             (["bytes_out", "http.response.body.bytes", "http.response.body.size"], Some(json!(self.numbers[2]))),

@@ -43,8 +43,8 @@ pub(super) struct Sample {
     pub(super) outcome: Option<ObservedOutcome>,
     /// The request's id, its host and its path.
     pub(super) texts: [String; 3],
-    /// The query, the route, the limit, the list, the ban, the upstream, its server and the error.
-    pub(super) optional_texts: [Option<String>; 8],
+    /// The query, the route, the limit, the list, the ban, the upstream, its server, its id of the request and the error.
+    pub(super) optional_texts: [Option<String>; 9],
     pub(super) user_agent: Option<Vec<u8>>,
     pub(super) key: Option<(u128, Vec<(String, String)>)>,
     pub(super) shadow_limits: [bool; 2],
@@ -71,7 +71,7 @@ fn samples() -> impl Strategy<Value = Sample> {
     let outcomes = option::of(select(outcomes.collect::<Vec<_>>()));
     let words = (methods, versions, select(DecisionLabel::ALL.to_vec()), outcomes);
     let texts =
-        (prop::array::uniform3(text()), prop::array::uniform8(option::of(text())), option::of(vec(any::<u8>(), 0..40)));
+        (prop::array::uniform3(text()), prop::array::uniform9(option::of(text())), option::of(vec(any::<u8>(), 0..40)));
     let key = option::of((any::<u128>(), vec((text(), text()), 0..3)));
     let numbers = (option::of(100..1000_u16), option::of(number()), prop::array::uniform3(number()));
     // Up to the year 9999.
@@ -112,7 +112,7 @@ proptest! {
 impl Sample {
     fn line(&self, format: LogFormat) -> String {
         let [client, peer] = self.addresses.map(ClientIp::new);
-        let [query, route, limit, list, ban, upstream, server, error] =
+        let [query, route, limit, list, ban, upstream, server, request_id, error] =
             self.optional_texts.each_ref().map(Option::as_deref);
         let applied = self.applied_limit();
         let limits = [("login-pace", 0), ("a \"new\" one", 1)];
@@ -144,7 +144,7 @@ impl Sample {
             retry_after: self.retry_after,
             status: self.status.map(|status| StatusCode::from_u16(status).unwrap()),
             outcome: self.outcome,
-            upstream: Some(UpstreamRecord { id: UpstreamId(0), server, failure: None, previous_attempts: &[] }),
+            upstream: Some(UpstreamRecord { id: UpstreamId(0), server, failure: None, request_id, previous_attempts: &[] }),
             error,
             duration: Duration::from_micros(self.numbers[0]),
             decision_duration: None,
