@@ -82,7 +82,7 @@ impl Cluster {
             mode: Mode::Cluster,
             timeout: Duration::from_secs(5),
             password_file: None,
-        wait: 0,
+            wait: 0,
             key_prefix: "portcullis".to_owned(),
             hash_slot,
         };

@@ -1,6 +1,5 @@
 //! Serves the admin listener on its socket.
 
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,15 +18,17 @@ use crate::head::ResponseHead;
 use crate::listen;
 use crate::listen::AcceptStop;
 use crate::listen::Connections;
+use crate::listen::ListenAddress;
 use crate::listen::ListenerRuntime;
 use crate::listen::ListenerState;
+use crate::listen::ListeningSocket;
 use crate::listen::connection::Connection;
 
 /// Serves one socket until `stop`.
-pub async fn serve(socket: TcpListener, state: Arc<AdminState>, stop: AcceptStop) {
+pub async fn serve(socket: ListeningSocket, address: ListenAddress, state: Arc<AdminState>, stop: AcceptStop) {
     let settings = Arc::new(ArcSwap::from_pointee(CONNECTIONS));
     let listener = Arc::new(ListenerState::new(ListenerRuntime::default(), Connections::default()));
-    listen::serve(socket, listener, settings, AdminHandler { router: router(state) }, stop).await;
+    listen::serve(socket, address, listener, settings, AdminHandler { router: router(state) }, stop).await;
 }
 
 /// Scrapers, probes and operators send few and small requests.

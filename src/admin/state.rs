@@ -1,7 +1,6 @@
 //! What the handlers of the admin listener read and change.
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
@@ -21,6 +20,7 @@ use super::session::FailedAttempts;
 use super::session::Sessions;
 use super::shared::ToldStories;
 use crate::decision::Policy;
+use crate::listen::ListenAddress;
 use crate::listen::tls::NameExpiries;
 use crate::record::EventBus;
 use crate::record::Gauges;

@@ -27,9 +27,10 @@ impl AdminListener {
         let BoundSockets { configured, address, sockets, .. } = bound;
         let stopper = AcceptStopper::default();
         for socket in &sockets {
-            match socket.try_clone().map(ListeningSocket::into_tcp) {
-                Ok(None) => {}
-                Ok(Some(socket)) => drop(tokio::spawn(admin::serve(socket, Arc::clone(control), stopper.stop()))),
+            match socket.try_clone() {
+                Ok(socket) => {
+                    drop(tokio::spawn(admin::serve(socket, address.clone(), Arc::clone(control), stopper.stop())))
+                }
                 Err(error) => error!(%address, %error, "the admin listener does not accept connections: {error}"),
             }
         }

@@ -201,7 +201,9 @@ impl Listeners {
                     };
                     let listener = existing.remove(found);
                     let updated = listener.state.change(runtime);
-                    changes.proxy_protocol.extend(updated.proxy_protocol.map(|required| (listener.address.clone(), required)));
+                    changes
+                        .proxy_protocol
+                        .extend(updated.proxy_protocol.map(|required| (listener.address.clone(), required)));
                     if let Some((change, before)) = updated.serves {
                         changes.serves.push((listener.address.clone(), change));
                         // A peer that may ask no longer gets no further answer.

@@ -34,6 +34,7 @@ use super::takeover::TakeoverOptions;
 use super::takeover::socket_names;
 use crate::config::Diagnostic;
 use crate::config::Settings;
+use crate::listen::ListenAddress;
 use crate::units::counted;
 
 /// The process before it serves.

@@ -4,11 +4,11 @@
 use std::env;
 use std::ffi::OsStr;
 use std::io;
+use std::os::fd::OwnedFd;
 #[cfg(target_os = "linux")]
 use std::os::linux::net::SocketAddrExt;
 #[cfg(target_os = "linux")]
 use std::os::unix::ffi::OsStrExt;
-use std::os::fd::OwnedFd;
 use std::os::unix::net::SocketAddr;
 use std::os::unix::net::UnixDatagram;
 use std::process;

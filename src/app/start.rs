@@ -113,8 +113,9 @@ impl App {
         let cores = workers::count();
         let InheritedState { sockets, predecessor, leaving } = inherited;
         let bound = BoundListener::prepare_all(listen, cores, sockets)?;
-        let bound_admin =
-            admin.map(|admin| bind(&admin.address.into(), Stack::Dual, None, 1, sockets).map(|bound| (admin, bound))).transpose()?;
+        let bound_admin = admin
+            .map(|admin| bind(&admin.address.into(), Stack::Dual, None, 1, sockets).map(|bound| (admin, bound)))
+            .transpose()?;
 
         // Counts that are taken over go on by the clock that they were counted by.
         let clock = predecessor.as_ref().and_then(Predecessor::clock).cloned().unwrap_or_else(Clock::system);

@@ -31,7 +31,8 @@ fn describe(address: &ListenAddress, error: &io::Error) -> String {
         io::ErrorKind::AddrInUse => "the address is already in use".to_owned(),
         io::ErrorKind::NotFound if address.ip().is_none() => "its folder does not exist".to_owned(),
         io::ErrorKind::PermissionDenied if address.ip().is_none() => {
-            "permission denied; the gateway makes a file there, so its user must be allowed to write to the folder".to_owned()
+            "permission denied; the gateway makes a file there, so its user must be allowed to write to the folder"
+                .to_owned()
         }
         io::ErrorKind::AddrNotAvailable => "no interface of this machine has that address".to_owned(),
         io::ErrorKind::PermissionDenied => "permission denied; ports below 1024 need a privilege".to_owned(),

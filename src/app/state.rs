@@ -27,6 +27,7 @@ use crate::clock::Clock;
 use crate::files::WatchedFile;
 use crate::listen;
 use crate::listen::Connections;
+use crate::listen::ListenAddress;
 use crate::record::LogSettings;
 use crate::record::Sinks;
 use crate::record::audit::StreamAppender;

@@ -72,7 +72,9 @@ impl Listener {
     async fn accept(&self) -> io::Result<(ClientStream, SocketAddr)> {
         match self {
             Self::Tcp(listener) => listener.accept().await.map(|(stream, peer)| (ClientStream::Tcp(stream), peer)),
-            Self::Unix(listener) => listener.accept().await.map(|(stream, _)| (ClientStream::Unix(stream), THIS_MACHINE)),
+            Self::Unix(listener) => {
+                listener.accept().await.map(|(stream, _)| (ClientStream::Unix(stream), THIS_MACHINE))
+            }
         }
     }
 

@@ -42,7 +42,8 @@ pub fn bind(address: SocketAddr, stack: Stack, count: usize) -> io::Result<Vec<T
 /// Takes a socket that another process has opened, and sets the same options as on ours. Returns where it listens, too.
 pub fn adopt(socket: OwnedFd) -> io::Result<(ListenAddress, ListeningSocket)> {
     let socket = Socket::from(socket);
-    let unusable = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a listening TCP or Unix socket with a name");
+    let unusable =
+        || io::Error::new(io::ErrorKind::InvalidInput, "it is not a listening TCP or Unix socket with a name");
     if socket.r#type()? != Type::STREAM || !socket.is_listener()? {
         return Err(unusable());
     }

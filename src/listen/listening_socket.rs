@@ -21,14 +21,6 @@ impl ListeningSocket {
             Self::Unix(socket) => socket.try_clone().map(Self::Unix),
         }
     }
-
-    /// `None`: it is a Unix socket.
-    pub fn into_tcp(self) -> Option<TcpListener> {
-        match self {
-            Self::Tcp(socket) => Some(socket),
-            Self::Unix(_) => None,
-        }
-    }
 }
 
 impl AsFd for ListeningSocket {

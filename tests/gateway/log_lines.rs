@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::http2::ask as ask_over_http2;
 use crate::http2::over_http2;
+use crate::support::Answer;
 use crate::support::Gateway;
 use crate::support::Origin;
 use crate::support::RedisServer;

@@ -19,13 +19,17 @@ fn said(gateway: &Gateway) -> usize {
 #[test]
 fn a_gateway_that_is_its_own_upstream_answers_508_at_once_and_says_so_once() {
     let address = free();
-    let gateway = Gateway::start(format!("listen: {address}\nupstream: http://{address}\nadmin: {{address: 127.0.0.1:0}}"));
+    let gateway =
+        Gateway::start(format!("listen: {address}\nupstream: http://{address}\nadmin: {{address: 127.0.0.1:0}}"));
     for _ in 0..5 {
         assert_eq!(gateway.get("/").status(), 508);
     }
     assert_eq!(gateway.post("/").body("text/plain", "a").status(), 508);
     assert_eq!(said(&gateway), 1);
-    assert_eq!(gateway.log_line_where(|line| line["status"] == 508)["error"], "this gateway has forwarded the request already");
+    assert_eq!(
+        gateway.log_line_where(|line| line["status"] == 508)["error"],
+        "this gateway has forwarded the request already"
+    );
     assert!(gateway.connections() < 10);
 }
 

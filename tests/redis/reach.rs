@@ -82,9 +82,15 @@ impl Reach {
     async fn waiting(mode: Mode, urls: &[String], timeout: Duration, nodes: Option<NonZeroU32>) -> Self {
         log();
         let urls = urls.iter().map(|url| url.parse().expect("a url")).collect();
-        let settings =
-            Settings { urls, mode, timeout, password_file: None,
-            wait: 0, key_prefix: PREFIX.to_owned(), hash_slot: HashSlot::Key };
+        let settings = Settings {
+            urls,
+            mode,
+            timeout,
+            password_file: None,
+            wait: 0,
+            key_prefix: PREFIX.to_owned(),
+            hash_slot: HashSlot::Key,
+        };
         let seen = Arc::new(Seen::default());
         let shared = Arc::new(SharedRedis::new(settings, Time::OfServer, Arc::<Seen>::clone(&seen)));
         // Without a part nothing is sent that a test does not ask for.

@@ -89,9 +89,9 @@ impl App {
         match (&self.admin, wanted) {
             (None, None) => Ok(AdminChange::None),
             (Some(_), None) => Ok(AdminChange::Close),
-            (Some(admin), Some(wanted)) if admin.configured == wanted.address => Ok(AdminChange::None),
+            (Some(admin), Some(wanted)) if admin.configured == wanted.address.into() => Ok(AdminChange::None),
             (_, Some(wanted)) => {
-                let bound = bind(wanted.address, Stack::Dual, 1, &mut InheritedSockets::default())?;
+                let bound = bind(&wanted.address.into(), Stack::Dual, None, 1, &mut InheritedSockets::default())?;
                 Ok(AdminChange::Open(bound))
             }
         }

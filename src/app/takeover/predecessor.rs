@@ -22,6 +22,7 @@ use super::wire;
 use crate::app::sockets::InheritedSockets;
 use crate::clock::Clock;
 use crate::clock::Timestamp;
+use crate::listen::ListenAddress;
 use crate::store::AnyStore;
 use crate::store::MemoryStore;
 use crate::store::handover::arriving_keys::Arrival;

@@ -21,7 +21,7 @@ impl Compiler {
                 "write `127.0.0.1`, or add `token_file:` with a file that holds a secret token",
             );
         }
-        if address.port() != 0 && listen.iter().any(|other| other.address.value == address) {
+        if address.port() != 0 && listen.iter().any(|other| other.address.value == address.into()) {
             self.mistakes.report(
                 at,
                 format!("`{address}` is in `listen` too"),

@@ -83,7 +83,9 @@ mod tests {
         let address = ListenAddress::parse("unix:/run/A file.sock").unwrap();
         assert_eq!(address.to_string(), "unix:/run/A file.sock");
         assert!(matches!(ListenAddress::parse("127.0.0.1:80"), Ok(ListenAddress::Ip(_))));
-        for text in ["unix:", "unix:run.sock", "unix:@name", "/run/a.sock", "unix:/a\nb", &format!("unix:/{}", "a".repeat(107))] {
+        for text in
+            ["unix:", "unix:run.sock", "unix:@name", "/run/a.sock", "unix:/a\nb", &format!("unix:/{}", "a".repeat(107))]
+        {
             assert!(ListenAddress::parse(text).is_err(), "{text}");
         }
     }

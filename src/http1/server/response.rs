@@ -325,4 +325,11 @@ mod tests {
         let ends = RequestTraits { keeps_alive: false, ..old };
         check(ends, BodySize::Empty, &[], &format!("{length}connection: close\r\n"), None, false);
     }
+
+    #[test]
+    fn a_status_without_usual_words_has_none() {
+        let mut line = Vec::new();
+        status_line(StatusCode::from_u16(799).unwrap(), None, &mut line);
+        assert_eq!(line, b"HTTP/1.1 799 \r\n");
+    }
 }

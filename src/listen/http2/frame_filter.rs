@@ -161,12 +161,7 @@ impl FrameFilter {
     }
 
     /// Handles the outcome of a frame of a head.
-    fn put(
-        &mut self,
-        read: Result<Option<StubFrame>, Reason>,
-        bytes: &mut [u8],
-        filtered: &mut FilteredBytes,
-    ) {
+    fn put(&mut self, read: Result<Option<StubFrame>, Reason>, bytes: &mut [u8], filtered: &mut FilteredBytes) {
         match read {
             Ok(None) => {}
             Ok(Some(stub)) => {

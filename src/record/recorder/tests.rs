@@ -55,8 +55,13 @@ fn a_request_is_counted_under_the_names_of_the_configuration() {
 #[test]
 fn a_server_that_did_not_answer_is_counted_by_cause() {
     let sinks = Sinks::discard();
-    let sent =
-        UpstreamRecord { id: UpstreamId(0), server: Some("10.0.1.5:8000"), failure: None, request_id: None, previous_attempts: &[] };
+    let sent = UpstreamRecord {
+        id: UpstreamId(0),
+        server: Some("10.0.1.5:8000"),
+        failure: None,
+        request_id: None,
+        previous_attempts: &[],
+    };
     let recorder = recorder(&sinks);
     recorder.record(&RequestRecord { upstream: Some(sent), ..request() });
     recorder

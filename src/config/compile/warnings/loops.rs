@@ -15,7 +15,7 @@ impl Compiler {
     /// A request that the gateway sends to itself is sent again and again, until a bound of the process ends it.
     pub(super) fn warn_of_loops(&mut self, document: &Document) {
         let listeners = document.listen.get().map(|listen| &listen.items[..]).unwrap_or_default();
-        let addresses: Vec<&ListenAddress> = 
+        let addresses: Vec<&ListenAddress> =
             listeners.iter().filter(|it| it.forwards()).filter_map(|it| Some(&it.address()?.value)).collect();
         for text in servers(document) {
             let own = server_address(&text.value)

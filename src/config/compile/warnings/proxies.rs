@@ -40,7 +40,8 @@ impl Compiler {
                 "what connects to `{}` counts as 127.0.0.1, which is no trusted proxy: all clients behind it are counted as one",
                 socket.value
             );
-            let help = "add `client_ip: {trusted_proxies: [127.0.0.1]}`, so that the forwarding header of the proxy counts";
+            let help =
+                "add `client_ip: {trusted_proxies: [127.0.0.1]}`, so that the forwarding header of the proxy counts";
             self.mistakes.warn(socket.at, message, help);
         }
     }

@@ -22,7 +22,8 @@ impl Repairs {
 
 impl fmt::Display for Repairs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let faults = [(self.folded, "a field that goes on in the next line"), (self.control, "control characters in a field")];
+        let faults =
+            [(self.folded, "a field that goes on in the next line"), (self.control, "control characters in a field")];
         let faults = faults.into_iter().filter_map(|(is_there, fault)| is_there.then_some(fault));
         f.write_str(&faults.collect::<Vec<_>>().join(" and "))
     }
@@ -48,7 +49,12 @@ pub(super) fn mended(received: &[u8]) -> Result<(Vec<u8>, Repairs), InvalidRespo
             if is_framing || text[next..continued].trim_ascii().is_empty() {
                 return Err(InvalidResponse::Head);
             }
-            text[..next].iter_mut().rev().take_while(|byte| matches!(byte, b'\r' | b'\n')).take(2).for_each(|byte| *byte = b' ');
+            text[..next]
+                .iter_mut()
+                .rev()
+                .take_while(|byte| matches!(byte, b'\r' | b'\n'))
+                .take(2)
+                .for_each(|byte| *byte = b' ');
             repairs.folded = true;
             next = continued;
         }

@@ -100,7 +100,12 @@ impl SharedRedis {
             key_ring: Arc::new(LiveKeyRing::new(clock.now())),
             keys_requested: AtomicBool::new(false),
             hasher: hasher(&settings),
-            connector: Connector::new(first.login.clone(), settings.password_file.clone(), first.database, settings.timeout),
+            connector: Connector::new(
+                first.login.clone(),
+                settings.password_file.clone(),
+                first.database,
+                settings.timeout,
+            ),
             topology,
             updates: watch::Sender::new(()),
             is_discovered: AtomicBool::new(settings.mode == Mode::Single),

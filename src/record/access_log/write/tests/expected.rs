@@ -151,10 +151,7 @@ impl Sample {
             ),
             (["upstream", "portcullis.upstream", "portcullis.upstream"], upstream),
             (["server", "portcullis.server", "portcullis.server"], server),
-            (
-                ["upstream_request_id", "portcullis.upstream_request_id", "portcullis.upstream_request_id"],
-                upstream_id,
-            ),
+            (["upstream_request_id", "portcullis.upstream_request_id", "portcullis.upstream_request_id"], upstream_id),
             (["duration_ms", "event.duration", "portcullis.duration_ms"], Some(json!(duration))),
             (["bytes_in", "http.request.body.bytes", "http.request.body.size"], Some(json!(self.numbers[1]))),
             (["bytes_out", "http.response.body.bytes", "http.response.body.size"], Some(json!(self.numbers[2]))),

@@ -50,7 +50,8 @@ fn unknown_fields_are_null_and_an_error_says_why() {
         id: UpstreamId(0),
         server: Some("10.0.1.5:8000"),
         failure: Some("connect"),
-        request_id: None, previous_attempts: &[],
+        request_id: None,
+        previous_attempts: &[],
     };
     let request = RequestRecord {
         decision: DecisionLabel::Error,
