@@ -43,6 +43,7 @@ const CONNECTIONS: listen::Settings = listen::Settings {
     max_headers: 64,
     max_connections: 256,
     max_connections_per_client: 0,
+    accepts_bare_line_feeds: false,
 };
 
 impl listen::ResponseBody for Body {}

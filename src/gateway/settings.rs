@@ -15,6 +15,8 @@ pub struct GatewaySettings {
     /// any.
     pub body_rate: u32,
     pub headers: HeaderStyle,
+    /// Bytes above 0x7f in a target are encoded, where they are UTF-8. Otherwise such a target is refused.
+    pub accepts_utf8_targets: bool,
     /// How many delayed and tarpitted requests are held at a time.
     pub max_held: usize,
 }

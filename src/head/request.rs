@@ -62,6 +62,26 @@ impl RequestHead {
         self.text(self.target.whole)
     }
 
+    /// Percent-encodes what is not ASCII in path and query, unless they would be too long.
+    pub fn encode_target(&mut self) {
+        if self.path_and_query().is_ascii() {
+            return;
+        }
+        let mut encoded = Vec::with_capacity(3 * self.path_and_query().len());
+        for byte in self.path_and_query().bytes() {
+            if byte.is_ascii() {
+                encoded.push(byte);
+            } else {
+                encoded.extend_from_slice(format!("%{byte:02X}").as_bytes());
+            }
+        }
+        if encoded.len() > Target::MAX_LENGTH {
+            return;
+        }
+        let written = self.fields.keep(&encoded);
+        self.target = self.target.with_path(&self.fields, written);
+    }
+
     /// Of an absolute target, or of a request over HTTP/2.
     pub fn authority(&self) -> Option<&str> {
         self.target.authority.map(|authority| self.text(authority))

@@ -58,6 +58,12 @@ impl Target {
         }
     }
 
+    /// The same target with another path and query, which stand in the text.
+    pub(super) fn with_path(self, fields: &Fields, written: Span) -> Self {
+        let Self { whole, query, .. } = Self::of_path(fields, written);
+        Self { whole, query, ..self }
+    }
+
     /// `written` begins with a path.
     fn of_path(fields: &Fields, written: Span) -> Self {
         let mut whole = written;

@@ -24,4 +24,6 @@ pub struct Settings {
     pub max_connections: usize,
     /// Zero: no bound.
     pub max_connections_per_client: usize,
+    /// Lines of a head over HTTP/1.1 may end in LF without CR.
+    pub accepts_bare_line_feeds: bool,
 }

@@ -1,5 +1,6 @@
 //! The real binary over real sockets, one module for each group of promises.
 
+mod accept;
 mod access;
 mod admin;
 mod admin_api;

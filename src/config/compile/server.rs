@@ -49,6 +49,7 @@ impl Compiler {
             max_headers: 100,
             max_connections: 0,
             max_connections_per_client: 0,
+            accepts_bare_line_feeds: accepts(document, raw::server::Accept::BareLf),
         };
         let Some(server) = document.server.get() else { return settings };
         if let Some(timeouts) = server.timeouts.get() {
@@ -92,6 +93,7 @@ impl Compiler {
                 Some(raw::server::HeaderStyle::Off) => HeaderStyle::Off,
                 Some(raw::server::HeaderStyle::Ietf) | None => HeaderStyle::Ietf,
             },
+            accepts_utf8_targets: accepts(document, raw::server::Accept::Utf8Target),
             max_held: 10_000,
         };
         let Some(server) = document.server.get() else { return settings };
@@ -125,6 +127,12 @@ impl Compiler {
         }
         self.size(value, at)
     }
+}
+
+/// Whether `server.accept` has this word.
+fn accepts(document: &Document, what: raw::server::Accept) -> bool {
+    let accepted = document.server.get().and_then(|server| server.accept.get());
+    accepted.is_some_and(|accepted| accepted.items.iter().any(|word| word.value == what))
 }
 
 /// Bytes per second. Many ordinary connections are slower than the maximum.

@@ -210,6 +210,18 @@ section! {
         /// How many requests may be held at a time by `delay` and `tarpit`. Requests beyond that are denied at once.
         /// Default: 10000.
         max_held: Spanned<u64>,
+        /// What some clients send and the gateway refuses otherwise: `bare_lf`, lines of a head over HTTP/1.1 that end in LF
+        /// without CR; `utf8_target`, letters beyond ASCII in a target, which the application gets percent-encoded. Default:
+        /// none.
+        accept: OneOrList<Spanned<Accept>>,
+    }
+}
+
+words! {
+    /// What is accepted of clients beyond HTTP.
+    Accept {
+        "bare_lf" => BareLf,
+        "utf8_target" => Utf8Target,
     }
 }
 

@@ -85,6 +85,9 @@ pub fn admit(
     if head.fields.len() > connection.max_headers {
         return Err(BadRequest::TooManyFields);
     }
+    if settings.accepts_utf8_targets {
+        head.encode_target();
+    }
     check(head, connection.local)?;
     check_direction(|| head.host(), tls)?;
     if settings.max_body.is_some_and(|most| length > most) {

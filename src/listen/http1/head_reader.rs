@@ -21,13 +21,15 @@ use crate::listen::progress::Progress;
 #[derive(Debug)]
 pub(super) struct HeadReader {
     limits: HeadLimits,
+    accepts_bare_line_feeds: bool,
     scanner: HeadScanner,
 }
 
 impl HeadReader {
     pub(super) fn new(settings: &Settings) -> Self {
         let limits = HeadLimits { bytes: settings.max_header_bytes, fields: settings.max_headers };
-        Self { limits, scanner: HeadScanner::default() }
+        let accepts_bare_line_feeds = settings.accepts_bare_line_feeds;
+        Self { limits, accepts_bare_line_feeds, scanner: HeadScanner::default() }
     }
 
     /// Reads the next head, and leaves the bytes behind it in the channel. `None`: the client has left. The error is the
@@ -68,7 +70,12 @@ impl HeadReader {
         if progress.phase() != Phase::Head {
             // The usual case: the head came in one piece, and is copied once.
             let here: &[u8] = if read.is_empty() { fresh } else { &read[..] };
-            if let Some(parsed) = request::parse(&here[..here.len().min(USUAL)], self.limits)? {
+            let parsed = match request::parse(&here[..here.len().min(USUAL)], self.limits) {
+                // It may have lines that end in LF alone.
+                Err(StatusCode::BAD_REQUEST) if self.accepts_bare_line_feeds => None,
+                parsed => parsed?,
+            };
+            if let Some(parsed) = parsed {
                 if read.is_empty() {
                     read.extend_from_slice(&fresh[parsed.length..]);
                 } else {
@@ -80,7 +87,8 @@ impl HeadReader {
         read.extend_from_slice(fresh);
         let end = self.scanner.find_end(read);
         let is_too_long = end.map_or(read.len() >= self.limits.bytes, |end| end > self.limits.bytes);
-        if self.scanner.has_bare_line_feed() {
+        let has_bare_line_feed = self.scanner.has_bare_line_feed();
+        if has_bare_line_feed && !self.accepts_bare_line_feeds {
             return Err(StatusCode::BAD_REQUEST);
         }
         if is_too_long {
@@ -95,10 +103,26 @@ impl HeadReader {
             return Ok(None);
         };
         self.scanner = HeadScanner::default();
-        let parsed = request::parse(&read[..end], self.limits)?.ok_or(StatusCode::BAD_REQUEST)?;
+        let parsed = if has_bare_line_feed {
+            request::parse(&with_returns(&read[..end]), self.limits)?
+        } else {
+            request::parse(&read[..end], self.limits)?
+        };
+        let parsed = parsed.ok_or(StatusCode::BAD_REQUEST)?;
         read.advance(end);
         Ok(Some(parsed))
     }
+}
+
+/// The head with CR LF at the end of every line.
+fn with_returns(head: &[u8]) -> Vec<u8> {
+    let mut lines = Vec::with_capacity(head.len() + head.len() / 16);
+    for line in head.split_inclusive(|byte| *byte == b'\n') {
+        let text = line.strip_suffix(b"\n").unwrap_or(line);
+        lines.extend_from_slice(text.strip_suffix(b"\r").unwrap_or(text));
+        lines.extend_from_slice(b"\r\n");
+    }
+    lines
 }
 
 /// In bytes: most heads are shorter. A longer one is parsed when its end is known.

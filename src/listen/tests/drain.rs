@@ -83,10 +83,18 @@ async fn connections_in_the_accept_queue_are_left_to_the_process_that_takes_the_
     let server = Server::start(settings());
     let first = bind((Ipv4Addr::LOCALHOST, 0).into(), Stack::Dual, 1).unwrap().remove(0);
     let (address, second) = (first.local_addr().unwrap(), first.try_clone().unwrap());
+    let local: ListenAddress = first.local_addr().unwrap().into();
     let start = |socket, stopper: &AcceptStopper| {
         let settings = Arc::clone(&server.settings);
         let state = Arc::new(ListenerState::new(ListenerRuntime::default(), server.connections.clone()));
-        tokio::spawn(serve(socket, state, settings, server.app.clone(), stopper.stop()));
+        tokio::spawn(serve(
+            ListeningSocket::Tcp(socket),
+            local.clone(),
+            state,
+            settings,
+            server.app.clone(),
+            stopper.stop(),
+        ));
     };
     let stopper = AcceptStopper::default();
     start(first, &stopper);
@@ -126,7 +134,15 @@ async fn one_listener_is_drained_without_the_others() {
     let address = socket.local_addr().unwrap();
     let stopper = AcceptStopper::default();
     let state = Arc::new(ListenerState::new(ListenerRuntime::default(), listener.clone()));
-    tokio::spawn(serve(socket, state, Arc::clone(&server.settings), server.app.clone(), stopper.stop()));
+    let socket = ListeningSocket::Tcp(socket);
+    tokio::spawn(serve(
+        socket,
+        address.into(),
+        state,
+        Arc::clone(&server.settings),
+        server.app.clone(),
+        stopper.stop(),
+    ));
     let mut there = Client::connect(address).await;
     there.get("/").await;
     let mut here = server.connect().await;

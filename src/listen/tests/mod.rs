@@ -38,9 +38,11 @@ use super::IncomingBody;
 use super::IncomingBodyError;
 use super::IncomingRequest;
 use super::InterimSender;
+use super::ListenAddress;
 use super::ListenerRuntime;
 use super::ListenerSettings;
 use super::ListenerState;
+use super::ListeningSocket;
 use super::RefusedHead;
 use super::RequestHandler;
 use super::Response;
@@ -70,6 +72,7 @@ fn settings() -> Settings {
         max_headers: 100,
         max_connections: 0,
         max_connections_per_client: 0,
+        accepts_bare_line_feeds: false,
     }
 }
 
@@ -101,7 +104,8 @@ impl Server {
             door: Arc::new(ListenerState::new(runtime, connections)),
         };
         tokio::spawn(serve(
-            socket,
+            ListeningSocket::Tcp(socket),
+            server.address.into(),
             Arc::clone(&server.door),
             Arc::clone(&server.settings),
             server.app.clone(),
