@@ -26,8 +26,11 @@ fn check(text: &str) -> Result<Settings, Vec<Diagnostic>> {
 #[test]
 fn the_smallest_useful_file_has_every_default() {
     let settings = check(SMALLEST).expect("a good file");
-    let listener =
-        ListenerConfig { address: "0.0.0.0:8080".parse().expect("an address"), settings: ListenerSettings::default() };
+    let listener = ListenerConfig {
+        address: "0.0.0.0:8080".parse().expect("an address"),
+        mode: None,
+        settings: ListenerSettings::default(),
+    };
     assert_eq!(settings.listen, [listener]);
     assert!(settings.admin.is_none());
     assert_eq!(settings.store.memory.max_keys, 1_000_000);

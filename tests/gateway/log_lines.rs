@@ -259,7 +259,7 @@ fn an_id_that_the_application_has_for_a_request_is_logged_beside_ours_and_not_se
         Answer::new(200, &[("X-Request-ID", id)], "ok")
     });
     let gateway = Gateway::start(format!("upstream: {}", origin.url()));
-    for (path, logged) in [("/other", serde_json::json!("of-the-application")), ("/same", serde_json::Value::Null)] {
+    for (path, logged) in [("/other", json!("of-the-application")), ("/same", Value::Null)] {
         let answer = gateway.get(path).send();
         let line = gateway.log_line(path);
         assert_eq!(answer.headers.all("x-request-id"), [line["request_id"].as_str().expect("an id")]);
