@@ -63,7 +63,7 @@ fn the_proxy_protocol_is_required_where_it_says_so_from_the_proxies_that_are_tru
 #[test]
 fn values_are_typed_by_their_key_quoted_or_not() {
     let settings = load("quoted.yaml");
-    assert_eq!(settings.listen[0].address.port(), 8080);
+    assert_eq!(settings.listen[0].address.to_string(), "0.0.0.0:8080");
     assert_eq!(settings.store.memory.max_keys, 5000);
     assert_eq!(settings.policy.deny_response.status, Some(StatusCode::FORBIDDEN));
     assert_eq!(settings.requests.max_body, Some(10 << 20));
@@ -185,7 +185,7 @@ fn the_only_upstream_is_the_default_one() {
 #[test]
 fn the_environment_stands_in_values() {
     let settings = load("environment.yaml");
-    assert_eq!(settings.listen[0].address.port(), 8080);
+    assert_eq!(settings.listen[0].address.to_string(), "0.0.0.0:8080");
     assert_eq!(settings.upstreams[0].servers[0].name(), "127.0.0.1:8000");
     let body = settings.policy.deny_response.body.as_ref().expect("a body");
     assert!(matches!(body, DenyBody::Verbatim { content, .. } if &content[..] == b"Set ${PORT}.\n"));

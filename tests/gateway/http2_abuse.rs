@@ -154,7 +154,7 @@ fn a_client_that_floods_is_told_why_its_connection_ends() {
     let gateway = Gateway::start(format!("upstream: {}", origin.url()));
     let floods: [(&str, Box<dyn Fn(u32) -> Vec<u8>>); 5] = [
         ("pings", Box::new(|_| frame(PING, 1, 0, b"12345678"))),
-        ("settings", Box::new(|_| frame(SETTINGS, 1, 0, b""))),
+        ("settings", Box::new(|_| frame(SETTINGS, 0, 0, b""))),
         ("priorities", Box::new(|n| frame(PRIORITY, 0, stream(n), &[0, 0, 0, 0, 9]))),
         ("windows", Box::new(|_| frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1]))),
         ("resets", Box::new(|n| [post(stream(n)), frame(RST_STREAM, 0, stream(n), &[0, 0, 0, 8])].concat())),

@@ -107,14 +107,14 @@ fn haproxy_says_who_connects_with_a_proxy_header_on_a_unix_socket() {
     let gateway = site.start(", proxy_protocol: true", "");
     let haproxy = Haproxy::in_front_of(format!("unix@{}", site.socket().display()), "send-proxy-v2");
     assert_eq!(Request::new(haproxy.address(), "GET", "/a").status(), 200);
-    assert_eq!(gateway.log_line("/a")["client_ip"], "127.0.0.1");
+    assert_eq!(gateway.log_line("/a")["client"], "127.0.0.1");
     let mut stranger = UnixStream::connect(site.socket()).expect("it listens");
     stranger.write_all(b"PROXY TCP4 203.0.113.7 203.0.113.8 5000 80\r\nGET /b HTTP/1.0\r\n\r\n").expect("connected");
     stranger.shutdown(Shutdown::Write).expect("connected");
     let mut answer = String::new();
     stranger.read_to_string(&mut answer).expect("an answer");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    assert_eq!(gateway.log_line("/b")["client_ip"], "203.0.113.7");
+    assert_eq!(gateway.log_line("/b")["client"], "203.0.113.7");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Hostile bytes from clients and from applications: what the other side gets, byte by byte.
 
 mod answers;
+mod conformance;
 mod differential;
 mod frames;
 mod http2;

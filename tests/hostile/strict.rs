@@ -21,7 +21,8 @@ pub(crate) enum Rest {
 }
 
 /// The fields that a gateway writes into every request.
-const OWN: [&str; 5] = ["x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "x-request-id"];
+const OWN: [&str; 6] =
+    ["portcullis-loop", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "x-request-id"];
 
 /// Every request of a stream, and what is left.
 pub(crate) fn requests(bytes: &[u8]) -> (Vec<Arrival>, Rest) {

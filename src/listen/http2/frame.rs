@@ -35,9 +35,16 @@ pub(super) const MAX_PAYLOAD: usize = 16 * 1024;
 /// Kinds of frames (RFC 9113, section 6).
 pub(super) const DATA: u8 = 0;
 pub(super) const HEADERS: u8 = 1;
+pub(super) const PRIORITY_FRAME: u8 = 2;
 pub(super) const RST_STREAM: u8 = 3;
+pub(super) const SETTINGS: u8 = 4;
+pub(super) const PING: u8 = 6;
+pub(super) const WINDOW_UPDATE: u8 = 8;
 pub(super) const CONTINUATION: u8 = 9;
 pub(super) const UNKNOWN: u8 = 0xff;
+
+/// The flag of SETTINGS and PING that answer others.
+pub(super) const ACK: u8 = 1;
 
 /// Flags of HEADERS. CONTINUATION has `END_HEADERS` alone.
 pub(super) const END_STREAM: u8 = 1;

@@ -5,13 +5,20 @@ use std::mem;
 
 use h2::Reason;
 
+use super::frame::ACK;
 use super::frame::DATA;
+use super::frame::END_STREAM;
 use super::frame::FrameHeader;
 use super::frame::HEADER_LENGTH;
 use super::frame::HEADERS;
 use super::frame::MAX_PAYLOAD;
+use super::frame::PING;
 use super::frame::PREFACE;
+use super::frame::PRIORITY_FRAME;
+use super::frame::RST_STREAM;
+use super::frame::SETTINGS;
 use super::frame::UNKNOWN;
+use super::frame::WINDOW_UPDATE;
 use super::frame_budget::FrameBudget;
 use super::head_assembler::HeadAssembler;
 use super::head_assembler::StubFrame;
@@ -118,6 +125,9 @@ impl FrameFilter {
             self.data_in_a_row += 1;
             filtered.stops |= self.data_in_a_row >= MAX_DATA_IN_A_ROW;
         }
+        if let Err(reason) = self.check() {
+            return self.fail(reason, bytes, filtered);
+        }
         if self.heads.has_partial() && !self.heads.is_continued_by(self.current) {
             self.fail(Reason::PROTOCOL_ERROR, bytes, filtered);
         } else if !self.is_cut_out() {
@@ -125,6 +135,31 @@ impl FrameFilter {
         } else if self.left == 0 {
             let read = self.heads.read(self.current, &[]);
             self.put(read, bytes, filtered);
+        }
+    }
+
+    /// Checks what h2 does not tell apart: the lengths of frames, and streams that their client has ended.
+    fn check(&mut self) -> Result<(), Reason> {
+        let FrameHeader { length, kind, flags, stream } = self.current;
+        let ends = flags & END_STREAM != 0;
+        let is_length = match kind {
+            PING => length == 8,
+            RST_STREAM | WINDOW_UPDATE => length == 4,
+            PRIORITY_FRAME => length == 5,
+            SETTINGS if flags & ACK != 0 => length == 0,
+            SETTINGS => length.is_multiple_of(6),
+            _ => true,
+        };
+        if !is_length {
+            return Err(Reason::FRAME_SIZE_ERROR);
+        }
+        match kind {
+            DATA => self.heads.streams.data(stream, ends),
+            RST_STREAM => {
+                self.heads.streams.end(stream);
+                Ok(())
+            }
+            _ => Ok(()),
         }
     }
 

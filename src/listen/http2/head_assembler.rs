@@ -6,6 +6,8 @@ use std::mem;
 use h2::Reason;
 use http::HeaderMap;
 
+use super::client_streams::ClientStreams;
+use super::client_streams::HeadRole;
 use super::frame::CONTINUATION;
 use super::frame::END_HEADERS;
 use super::frame::END_STREAM;
@@ -26,8 +28,7 @@ pub(super) struct HeadAssembler {
     /// In bytes: the most that a decoded head may have.
     max_size: usize,
     partial: Option<PartialHead>,
-    /// The stream that was opened last.
-    newest: u32,
+    pub(super) streams: ClientStreams,
     pending_heads: PendingHeads,
 }
 
@@ -53,7 +54,8 @@ pub(super) struct StubFrame {
 impl HeadAssembler {
     /// Puts the heads into `pending_heads`.
     pub(super) fn new(max_size: usize, pending_heads: PendingHeads) -> Self {
-        Self { decoder: HpackDecoder::new(max_size), max_size, partial: None, newest: 0, pending_heads }
+        let (decoder, streams) = (HpackDecoder::new(max_size), ClientStreams::default());
+        Self { decoder, max_size, partial: None, streams, pending_heads }
     }
 
     /// Whether a head goes on in the next frame.
@@ -91,7 +93,7 @@ impl HeadAssembler {
         }
         if is_last {
             self.decoder.end().map_err(|_| Reason::COMPRESSION_ERROR)?;
-            return if block.is_empty() { Ok(Some(self.end(head))) } else { Err(Reason::COMPRESSION_ERROR) };
+            return if block.is_empty() { self.end(head).map(Some) } else { Err(Reason::COMPRESSION_ERROR) };
         }
         if head.continuations > self.max_continuations() {
             return Err(Reason::ENHANCE_YOUR_CALM);
@@ -111,13 +113,11 @@ impl HeadAssembler {
         (self.max_size.saturating_mul(ABUSE) / DEFAULT_MAX_FRAME * 5 / 4).max(5)
     }
 
-    fn end(&mut self, head: PartialHead) -> StubFrame {
+    fn end(&mut self, head: PartialHead) -> Result<StubFrame, Reason> {
         let PartialHead { stream, ends, fields, .. } = head;
-        // Even streams are the server's: h2 answers that. Older streams have trailers.
-        if stream % 2 == 0 || stream <= self.newest {
-            return trailers(stream, ends, fields.into_trailers().as_ref());
+        if self.streams.head(stream, ends)? == HeadRole::Trailers {
+            return Ok(trailers(stream, ends, fields.into_trailers().as_ref()));
         }
-        self.newest = stream;
         let head = fields.into_head(ends);
         let mut block = REQUEST.to_vec();
         let is_valid = match &head {
@@ -132,7 +132,7 @@ impl HeadAssembler {
             }
         };
         self.pending_heads.push(stream, head);
-        StubFrame { frame: frame(stream, ends, &block), is_valid }
+        Ok(StubFrame { frame: frame(stream, ends, &block), is_valid })
     }
 }
 

@@ -6,6 +6,7 @@
 
 pub(crate) mod hpack;
 
+mod client_streams;
 mod frame;
 mod frame_budget;
 mod frame_filter;

@@ -46,7 +46,8 @@ pub(super) fn mended(received: &[u8]) -> Result<(Vec<u8>, Repairs), InvalidRespo
         let is_framing = FRAMING.iter().any(|name| name.eq_ignore_ascii_case(text[at..at + name_length].trim_ascii()));
         while text.get(next).is_some_and(|first| is_blank(*first)) {
             let continued = next + line_length(&text[next..]);
-            if is_framing || text[next..continued].trim_ascii().is_empty() {
+            let is_blank_line = text[..continued].ends_with(b"\n") && text[next..continued].trim_ascii().is_empty();
+            if is_framing || is_blank_line {
                 return Err(InvalidResponse::Head);
             }
             text[..next]
