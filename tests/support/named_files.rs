@@ -29,6 +29,7 @@ pub fn named_files() -> TempDir {
     for (name, from) in copied {
         write(name, &fs::read(from).expect("a file of the repository"));
     }
+    write("redis.pw", b"correct horse battery staple\n");
     write("crowdsec.key", b"5b1f0e6f86c64a52a1c7a39c9c1a7e44\n");
     write("crowdsec.pw", b"c04f1c3a6f9b4d3e8a70\n");
     write("admin-token", b"a2f5c17ff7d3cb7b2cb6ab1b31c0b7a1\n");

@@ -114,7 +114,7 @@ impl Compiler {
             self.mistakes.report(
                 file.at,
                 "the url has a password, and `password_file` another one",
-                "remove the password from the url: `redis://user@host:6379/0`, or without a user `redis://host:6379/0`",
+                "remove the password from the url; a user stays there, before the `@`",
             );
         }
         self.secret(file, "password", "`ACL SETUSER` or `requirepass` sets it in Redis")?;
