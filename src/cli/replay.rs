@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
+use clap::Args;
 use clap::ValueEnum;
+use clap::builder::PossibleValue;
+use clap::error::ErrorKind;
 
 use super::arguments::ConfigFile;
 use super::arguments::Format;
@@ -83,7 +86,9 @@ enum LogFormat {
 }
 
 impl Logs {
-    pub(super) fn open(&self) -> anyhow::Result<LogFiles> {
+    /// Opens the logs. `command` is the one that has these arguments.
+    pub(super) fn open(&self, command: clap::Command) -> anyhow::Result<LogFiles> {
+        self.check(command)?;
         let format = match self.log_format {
             LogFormat::Auto => replay::LogFormat::Auto,
             LogFormat::Portcullis => replay::LogFormat::Portcullis,
@@ -99,6 +104,20 @@ impl Logs {
         };
         let fields = self.fields.clone().unwrap_or_default();
         Ok(LogFiles::open(&self.files, format, &fields)?)
+    }
+
+    /// Names of fields mean nothing to a format whose fields have their names already.
+    fn check(&self, mut command: clap::Command) -> Result<(), clap::Error> {
+        if self.fields.is_none() || matches!(self.log_format, LogFormat::Auto | LogFormat::Json) {
+            return Ok(());
+        }
+        let named = self.log_format.to_possible_value();
+        let format = named.as_ref().map_or_else(Default::default, PossibleValue::get_name);
+        let wrong = format!(
+            "`--fields` names the fields of JSON lines, and `--log-format {format}` reads none by such names: leave out \
+             `--fields`, or write `--log-format json`"
+        );
+        Err(command.error(ErrorKind::ArgumentConflict, wrong))
     }
 }
 
@@ -117,7 +136,7 @@ pub(super) fn replay(arguments: &Arguments) -> anyhow::Result<Exit> {
             return Ok(Exit::Wrong);
         }
     };
-    let logs = arguments.logs.open()?;
+    let logs = arguments.logs.open(Arguments::augment_args(clap::Command::new("portcullis replay")))?;
     let mut progress = Progress::new();
     let report = replay::replay(logs, settings, against, |position| progress.show(position));
     progress.clear();

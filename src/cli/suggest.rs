@@ -1,5 +1,7 @@
 //! `portcullis suggest`: limits that the traffic in access logs would have lived with.
 
+use clap::Args;
+
 use super::exit::Exit;
 use super::output;
 use super::progress::Progress;
@@ -25,7 +27,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn suggest(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let logs = arguments.logs.open()?;
+    let logs = arguments.logs.open(Arguments::augment_args(clap::Command::new("portcullis suggest")))?;
     let mut progress = Progress::new();
     let configuration = replay::suggest(logs, |position| progress.show(position));
     progress.clear();

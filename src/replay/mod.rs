@@ -23,6 +23,7 @@ pub mod suggest;
 pub use self::contents::LogContents;
 pub use self::formats::FieldNames;
 pub use self::formats::InvalidFields;
+pub use self::formats::LineContent;
 pub use self::formats::LineFormat;
 pub use self::formats::LineReader;
 pub use self::formats::LogFormat;

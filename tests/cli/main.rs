@@ -15,6 +15,7 @@ mod health;
 mod limits;
 mod packages;
 mod replay;
+mod replay_formats;
 mod replay_logs;
 mod run;
 mod status;

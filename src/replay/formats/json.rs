@@ -62,7 +62,7 @@ impl FieldNames {
     }
 
     /// Whether the operator has named any.
-    pub(super) fn is_any_named(&self) -> bool {
+    pub fn is_any_named(&self) -> bool {
         !self.0.is_empty()
     }
 

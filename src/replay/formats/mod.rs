@@ -4,7 +4,8 @@
 //! - `portcullis`, `portcullis_otel`, `portcullis_human`: our own request log.
 //! - `combined`: the common and the combined format of nginx and Apache. `traefik_common` is that of Traefik.
 //! - `caddy`, `traefik`, `haproxy`, `haproxy_clf`, `envoy`, `alb`, `iis`, `nginx_proxy_manager`; `json`: fields of any name.
-//! - `line_reader`: the lines of one file; `prefix`: what syslog and containers write around them.
+//! - `line_reader`: the lines of one file; `prefix`: what syslog and containers write around them; `pieces`: joins what
+//!   containers split.
 //! - `scanner`, `request_line`, `time`: what several of them share.
 
 mod alb;
@@ -21,6 +22,7 @@ mod json;
 mod line_reader;
 mod log_line;
 mod nginx_proxy_manager;
+mod pieces;
 mod portcullis;
 mod portcullis_human;
 mod portcullis_otel;
@@ -38,5 +40,7 @@ pub use self::format::LineFormat;
 pub use self::format::LogFormat;
 pub use self::json::FieldNames;
 pub use self::json::InvalidFields;
+pub use self::line_reader::LineContent;
 pub use self::line_reader::LineReader;
 pub use self::log_line::LogLine;
+pub(in crate::replay) use self::pieces::MAX_LINE;

@@ -3,16 +3,36 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::time;
 
-/// The line within one such layer. `None`: there is none.
-pub(super) fn without(line: &[u8]) -> Option<Cow<'_, [u8]>> {
+/// What stands within one such layer.
+#[derive(Debug)]
+pub(super) struct Layer<'l> {
+    pub(super) text: Cow<'l, [u8]>,
+    /// `None`: it is not of a container.
+    pub(super) stream: Option<Stream>,
+    /// The rest of the line follows in the same stream.
+    pub(super) is_piece: bool,
+}
+
+/// What a container writes to. Pieces of lines of both may alternate.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Stream {
+    Output,
+    Errors,
+}
+
+/// Takes one such layer off. `None`: there is none.
+pub(super) fn without(line: &[u8]) -> Option<Layer<'_>> {
     if line.first() == Some(&b'{') {
         return docker(line);
     }
-    let text = cri(line).or_else(|| syslog(line))?;
-    Some(Cow::Borrowed(text))
+    cri(line).or_else(|| {
+        let text = Cow::Borrowed(syslog(line)?);
+        Some(Layer { text, stream: None, is_piece: false })
+    })
 }
 
 /// A line of Docker's driver json-file.
@@ -20,23 +40,55 @@ pub(super) fn without(line: &[u8]) -> Option<Cow<'_, [u8]>> {
 struct DockerLine<'l> {
     #[serde(borrow)]
     log: Cow<'l, str>,
-    #[serde(borrow, rename = "stream")]
-    _stream: Cow<'l, str>,
+    #[serde(borrow)]
+    stream: Cow<'l, str>,
 }
 
-fn docker(line: &[u8]) -> Option<Cow<'_, [u8]>> {
-    let DockerLine { log, .. } = serde_json::from_slice(line).ok()?;
-    Some(Cow::Owned(log.trim_end_matches(['\r', '\n']).as_bytes().to_vec()))
+/// What Docker itself writes, and nothing that another program has added.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OwnDockerLine {
+    #[serde(rename = "log")]
+    _log: IgnoredAny,
+    #[serde(rename = "stream")]
+    _stream: IgnoredAny,
+    #[serde(rename = "time")]
+    _time: IgnoredAny,
+    #[serde(rename = "attrs")]
+    _attrs: Option<IgnoredAny>,
 }
 
-/// `2026-11-21T07:58:52.123456789Z stdout F ...`, as containers of Kubernetes write.
-fn cri(line: &[u8]) -> Option<&[u8]> {
+/// A piece has no line break at its end. Programs that read such files and write them anew drop it from every line.
+fn docker(line: &[u8]) -> Option<Layer<'_>> {
+    let DockerLine { log, stream } = serde_json::from_slice(line).ok()?;
+    let stream = Stream::named(stream.as_bytes());
+    let is_piece = stream.is_some() && !log.ends_with('\n') && serde_json::from_slice::<OwnDockerLine>(line).is_ok();
+    let text = if is_piece { &*log } else { log.trim_end_matches(['\r', '\n']) };
+    Some(Layer { text: Cow::Owned(text.as_bytes().to_vec()), stream, is_piece })
+}
+
+/// `2026-11-21T07:58:52.123456789Z stdout F ...`, as containers of Kubernetes write. The tag `P` marks a piece.
+fn cri(line: &[u8]) -> Option<Layer<'_>> {
     let (moment, rest) = word(line)?;
     let (stream, rest) = word(rest)?;
     let (tag, rest) = word(rest)?;
     time::of_rfc3339(str::from_utf8(moment).ok()?)?;
-    let is_whole = matches!(stream, b"stdout" | b"stderr") && (tag == b"F" || tag.starts_with(b"F:"));
-    is_whole.then_some(rest)
+    let is_piece = match tag.split(|byte| *byte == b':').next()? {
+        b"F" => false,
+        b"P" => true,
+        _ => return None,
+    };
+    Some(Layer { text: Cow::Borrowed(rest), stream: Some(Stream::named(stream)?), is_piece })
+}
+
+impl Stream {
+    fn named(name: &[u8]) -> Option<Self> {
+        match name {
+            b"stdout" => Some(Self::Output),
+            b"stderr" => Some(Self::Errors),
+            _ => None,
+        }
+    }
 }
 
 /// The message of a line of RFC 5424 or RFC 3164, with its priority or without.
@@ -124,10 +176,13 @@ fn word(line: &[u8]) -> Option<(&[u8], &[u8])> {
 mod tests {
     use super::*;
 
+    /// What is within one layer. What is a piece ends in `...`.
     #[track_caller]
     fn check(line: &str, expected: Option<&str>) {
-        let found = without(line.as_bytes());
-        assert_eq!(found.as_deref().map(String::from_utf8_lossy).as_deref(), expected, "{line}");
+        let found = without(line.as_bytes()).map(|Layer { text, is_piece, .. }| {
+            format!("{}{}", String::from_utf8_lossy(&text), if is_piece { "..." } else { "" })
+        });
+        assert_eq!(found.as_deref(), expected, "{line}");
     }
 
     #[test]
@@ -139,9 +194,14 @@ mod tests {
         check("<190>1 2026-11-21T07:58:52Z web nginx 812 - - a b", Some("a b"));
         check("<190>1 - - - - - [a b=\"]\\\"\"][c] \u{feff}a b", Some("a b"));
         check("2026-11-21T07:58:52.123456789Z stdout F a b", Some("a b"));
+        check("2026-11-21T07:58:52.123456789Z stderr P:x a b", Some("a b..."));
         check(r#"{"log":"a \"b\"\n","stream":"stdout","time":"2026-11-21T07:58:52Z"}"#, Some("a \"b\""));
+        check(r#"{"log":"a \"b\"","stream":"stdout","time":"2026-11-21T07:58:52Z"}"#, Some("a \"b\"..."));
+        check(r#"{"log":"a","stream":"stdout","attrs":{"tag":"web"},"time":"2026-11-21T07:58:52Z"}"#, Some("a..."));
+        // As a program has written it that reads such files and knows of their pieces.
+        check(r#"{"log":"a","stream":"stdout","time":"2026-11-21T07:58:52Z","kubernetes":{}}"#, Some("a"));
         for line in
-            ["a b", "", "{}", "<190>", "<1904>a b", "Nov 21", "2026-11-21T07:58:52Z stdout P a", "<1>1 - - - - - [a"]
+            ["a b", "", "{}", "<190>", "<1904>a b", "Nov 21", "2026-11-21T07:58:52Z stdout X a", "<1>1 - - - - - [a"]
         {
             check(line, None);
         }

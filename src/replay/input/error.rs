@@ -24,6 +24,12 @@ pub enum ReadError {
     UnknownFormat { lines: Vec<UnreadableLine> },
     #[error("{}{}", listed(.lines, "the format that --log-format names"), addresses_hint(.lines))]
     OtherFormat { lines: Vec<UnreadableLine> },
+    /// The fields that the operator has named are in no line.
+    #[error(
+        "{file}:1: --fields names the fields of JSON lines, but the lines are of the format {format}, which has none of \
+         these names: correct the names, or leave out --fields"
+    )]
+    UnusedFields { file: Arc<str>, format: &'static str },
     #[error("{file}:1: there is no line")]
     Empty { file: Arc<str> },
     #[error("{file}:{line}: no line up to here holds a request")]

@@ -6,6 +6,8 @@ use std::io::BufRead;
 
 use memchr::memchr;
 
+use crate::replay::formats::MAX_LINE;
+
 /// Reads lines into one buffer.
 pub(super) struct Lines {
     input: Box<dyn BufRead>,
@@ -67,9 +69,6 @@ impl fmt::Debug for Lines {
 }
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
-
-/// Longer than any line of a request within `max_header_bytes`.
-pub(super) const MAX_LINE: usize = 256 * 1024;
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,6 @@
 //! The requests of one log file.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -15,6 +16,7 @@ use super::unreadable_line;
 use super::unreadable_line::UnreadableLine;
 use crate::clock::Timestamp;
 use crate::replay::FieldNames;
+use crate::replay::LineContent;
 use crate::replay::LineFormat;
 use crate::replay::LineReader;
 use crate::replay::LogFormat;
@@ -38,7 +40,7 @@ pub(super) struct LogFile {
 /// What the lines of a log were.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LineCounts {
-    /// All lines that are not empty.
+    /// All lines that are not empty. What a container has split is one.
     pub lines: u64,
     /// Lines that were understood and hold no request that rules could see.
     pub without_request: u64,
@@ -166,25 +168,34 @@ impl LogFile {
         if self.is_read {
             return Ok(LineRead::End);
         }
-        let number = self.lines.number + 1;
+        let mut number = self.lines.number + 1;
         let next =
             self.lines.next().map_err(|error| ReadError::Read { file: Arc::clone(&self.name), line: number, error })?;
-        let (line, found) = match next {
+        let content = match next {
             NextLine::End => {
-                self.is_read = true;
-                return Ok(LineRead::End);
+                let Some(rest) = self.reader.rest() else {
+                    self.is_read = true;
+                    return Ok(LineRead::End);
+                };
+                number -= 1;
+                rest
             }
             NextLine::Line(b"") => return Ok(LineRead::Nothing),
-            NextLine::Line(line) => (line, self.reader.read(line)),
-            NextLine::TooLong(line) => (line, None),
+            NextLine::Line(line) => self.reader.read(line),
+            NextLine::TooLong(line) => LineContent::Unreadable(Cow::Borrowed(line)),
+        };
+        let unreadable = match content {
+            LineContent::Piece => return Ok(LineRead::Nothing),
+            LineContent::Line(read) => {
+                self.counts.lines += 1;
+                return Ok(LineRead::Read(read));
+            }
+            LineContent::Unreadable(text) => text,
         };
         self.counts.lines += 1;
-        if let Some(found) = found {
-            return Ok(LineRead::Read(found));
-        }
         self.counts.unreadable += 1;
         if self.counts.first_unreadable.len() < SHOWN {
-            let text = unreadable_line::shown(line);
+            let text = unreadable_line::shown(&unreadable);
             self.counts.first_unreadable.push(UnreadableLine { file: Arc::clone(&self.name), line: number, text });
         }
         Ok(LineRead::Nothing)

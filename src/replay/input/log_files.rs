@@ -16,6 +16,7 @@ use super::log_file::LineCounts;
 use super::log_file::LogFile;
 use crate::clock::Timestamp;
 use crate::replay::FieldNames;
+use crate::replay::LineFormat;
 use crate::replay::LogContents;
 use crate::replay::LogFormat;
 use crate::replay::LoggedRequest;
@@ -59,11 +60,17 @@ impl LogFiles {
         let files =
             names.iter().map(|name| LogFile::open(name, format, fields, &read)).collect::<Result<Vec<_>, _>>()?;
         let opened = Self { files, waiting: BinaryHeap::new(), size: 0, number: 0, read };
-        // A file without lines beside others is one that was just rotated; one that is no log does not hide the others.
-        if opened.files.iter().any(|file| file.format().is_some()) {
-            Ok(opened)
-        } else {
-            Err(opened.nothing_read(format))
+        let known: Vec<_> = opened.files.iter().filter_map(|file| Some((file.name(), file.format()?))).collect();
+        match known.first() {
+            // A file without lines beside others is one that was just rotated; one that is no log does not hide the
+            // others.
+            None => Err(opened.nothing_read(format)),
+            Some((file, format))
+                if fields.is_any_named() && known.iter().all(|(_, format)| *format != LineFormat::Json) =>
+            {
+                Err(ReadError::UnusedFields { file: Arc::clone(file), format: format.as_str() })
+            }
+            Some(_) => Ok(opened),
         }
     }
 

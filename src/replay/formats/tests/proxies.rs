@@ -1,16 +1,20 @@
 //! Lines of further proxies, and within what syslog and containers write around them.
 
+use std::borrow::Cow;
+
 use super::*;
 use crate::replay::FieldNames;
+use crate::replay::LineContent;
 use crate::replay::LineReader;
+use crate::replay::formats::MAX_LINE;
 
 /// The request of the last line, with all lines read in their order, as `GET example.com /a 200`.
 #[track_caller]
 fn check_lines(fields: &str, lines: &[&str], format: LineFormat, expected: &str) {
     let fields = if fields.is_empty() { FieldNames::default() } else { FieldNames::parse(fields).unwrap() };
     let mut reader = LineReader::new(LogFormat::Auto, &fields);
-    let read = lines.iter().map(|line| reader.read(line.as_bytes())).last().flatten();
-    let Some(LogLine::Request(request)) = read else { panic!("{read:?} of {lines:?}") };
+    let read = lines.iter().map(|line| reader.read(line.as_bytes())).last();
+    let Some(LineContent::Line(LogLine::Request(request))) = read else { panic!("{read:?} of {lines:?}") };
     assert_eq!(reader.format, Some(format), "{lines:?}");
     let status = request.status.map_or(0, |status| status.as_u16());
     let (host, target) = (request.host.as_deref().unwrap_or("-"), request.path_and_query());
@@ -84,9 +88,11 @@ fn iis_names_its_columns_anew_in_the_middle_of_a_file() {
     let query_missing = [fields, &row.replace("b=c", "-")];
     check_lines("", &query_missing, LineFormat::Iis, "198.51.100.7 GET - /a 200 2026-11-21T07:58:51.988Z");
     let mut reader = LineReader::new(LogFormat::Iis, &FieldNames::default());
-    assert_eq!(reader.read(row.as_bytes()), None, "without columns");
-    assert_eq!(reader.read(fields.as_bytes()), Some(LogLine::Directive));
-    assert_eq!(reader.read(b"2026-11-21 07:58:52 10.0.0.1 GET"), None, "a line that was cut");
+    let unreadable = |line: &'static str| LineContent::Unreadable(Cow::Borrowed(line.as_bytes()));
+    assert_eq!(reader.read(row.as_bytes()), unreadable(row), "without columns");
+    assert_eq!(reader.read(fields.as_bytes()), LineContent::Line(LogLine::Directive));
+    let cut = "2026-11-21 07:58:52 10.0.0.1 GET";
+    assert_eq!(reader.read(cut.as_bytes()), unreadable(cut), "a line that was cut");
 }
 
 #[test]
@@ -119,4 +125,49 @@ fn a_line_is_read_within_syslog_and_containers() {
         let expected = "198.51.100.7 GET - / 200 2026-11-21T07:58:52.000Z";
         check_lines("", &[&wrapped], LineFormat::Combined, expected);
     }
+}
+
+/// A line of Docker's json-file.
+fn docker(log: &str, stream: &str) -> String {
+    let (log, stream) = (serde_json::Value::from(log), serde_json::Value::from(stream));
+    format!(r#"{{"log":{log},"stream":{stream},"time":"2026-11-21T07:58:53Z"}}"#)
+}
+
+#[test]
+fn the_pieces_of_a_line_are_joined_although_another_stream_writes_between_them() {
+    let line = format!("198.51.100.7 - - [21/Nov/2026:07:58:52 +0000] \"GET /{} HTTP/1.1\" 200 1", "a".repeat(40_000));
+    let expected = format!("198.51.100.7 GET - /{} 200 2026-11-21T07:58:52.000Z", "a".repeat(40_000));
+    let (first, rest) = line.split_at(16_384);
+    let (second, third) = rest.split_at(16_384);
+    let cri = |tag: &str, text: &str| format!("2026-11-21T07:58:52.5Z stdout {tag} {text}");
+    let pieces_of_docker = [
+        docker(first, "stdout"),
+        docker("error\n", "stderr"),
+        docker(second, "stdout"),
+        docker(&format!("{third}\n"), "stdout"),
+    ];
+    let of_cri =
+        [cri("P", first), "2026-11-21T07:58:52.5Z stderr F error".to_owned(), cri("P", second), cri("F", third)];
+    for pieces in [pieces_of_docker, of_cri] {
+        let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+        check_lines("", &pieces, LineFormat::Combined, &expected);
+    }
+}
+
+#[test]
+fn the_last_line_of_a_container_may_lack_its_end_and_no_line_grows_without_bound() {
+    let line = r#"198.51.100.7 - - [21/Nov/2026:07:58:52 +0000] "GET / HTTP/1.1" 200 1"#;
+    let mut reader = LineReader::new(LogFormat::Auto, &FieldNames::default());
+    assert_eq!(reader.read(docker(line, "stdout").as_bytes()), LineContent::Piece);
+    assert!(matches!(reader.rest(), Some(LineContent::Line(LogLine::Request(_)))), "nothing more came");
+    assert_eq!(reader.rest(), None);
+    let piece = docker(&"x".repeat(16_384), "stderr");
+    for _ in 0..=MAX_LINE / 16_384 {
+        assert_eq!(reader.read(piece.as_bytes()), LineContent::Piece);
+    }
+    let end = docker("x\n", "stderr");
+    let LineContent::Unreadable(text) = reader.read(end.as_bytes()) else { panic!("it is too long") };
+    assert_eq!(text.len(), MAX_LINE + 1);
+    let whole = docker(&format!("{line}\n"), "stderr");
+    assert!(matches!(reader.read(whole.as_bytes()), LineContent::Line(LogLine::Request(_))), "the next line is read");
 }
