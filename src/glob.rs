@@ -1,5 +1,5 @@
 //! Patterns for values of headers, query parameters and cookies, and for names of cookies: `*` is any text, `?` any one
-//! character.
+//! character. In entries of descriptors `[*]` and `[?]` are these characters themselves.
 
 use std::fmt;
 use std::str::Chars;
@@ -31,6 +31,12 @@ impl Glob {
     /// A pattern for names of cookies, which are compared with case.
     pub fn cased(text: &str) -> Self {
         Self { text: text.into(), tokens: tokens(text), folds: false }
+    }
+
+    /// A pattern for entries of descriptors, which are compared with case. `[*]` and `[?]` stand for these characters
+    /// themselves.
+    pub fn of_entry(text: &str) -> Self {
+        Self { text: text.into(), tokens: entry_tokens(text), folds: false }
     }
 
     /// Whether a text has a wildcard, and so is probably meant as a pattern.
@@ -96,6 +102,27 @@ fn tokens(text: &str) -> Box<[Token]> {
     tokens.into()
 }
 
+fn entry_tokens(text: &str) -> Box<[Token]> {
+    let mut tokens = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let literal = LITERALS.iter().find_map(|(letter, written)| Some((*letter, rest.strip_prefix(written)?)));
+        if let Some((letter, after)) = literal {
+            tokens.push(Token::Letter(letter));
+            rest = after;
+        } else {
+            let (letter, after) = rest.split_at(rest.chars().next().map_or(rest.len(), char::len_utf8));
+            tokens.extend(self::tokens(letter));
+            rest = after;
+        }
+    }
+    tokens.dedup_by(|next, token| *next == Token::AnyText && *token == Token::AnyText);
+    tokens.into()
+}
+
+/// Characters of an entry's pattern that would stand for others, and how they are written to stand for themselves.
+pub const LITERALS: [(char, &str); 2] = [('*', "[*]"), ('?', "[?]")];
+
 impl fmt::Display for Glob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
@@ -143,6 +170,24 @@ mod tests {
         let glob = Glob::cased("Session_*");
         assert!(glob.matches("Session_é"));
         assert!(!glob.matches("session_x"));
+    }
+
+    #[test]
+    fn wildcards_in_brackets_are_themselves_in_entries_of_descriptors() {
+        for (pattern, value, expected) in [
+            ("a[*]b", "a*b", true),
+            ("a[*]b", "axb", false),
+            ("a[*]b*", "a*bc", true),
+            ("[?]", "?", true),
+            ("[?]", "x", false),
+            ("[[*]]", "[*]", true),
+            ("[[*]]", "[x]", false),
+            ("[a]*", "[a]b", true),
+            ("**[", "x[", true),
+            ("A*", "a", false),
+        ] {
+            assert_eq!(Glob::of_entry(pattern).matches(value), expected, "{value:?} under {pattern:?}");
+        }
     }
 
     /// Matches a glob by trying every possibility.

@@ -27,6 +27,7 @@ enum Program {
 #[command(after_help = "\
 Examples:
   portcullis convert ratelimit config/*.yaml > portcullis.yaml
+  kubectl get configmap ratelimit -o yaml | portcullis convert ratelimit - > portcullis.yaml
   portcullis check -c portcullis.yaml && portcullis explain -c portcullis.yaml --as rls edge remote_address=198.51.100.7
 
 The output is a whole configuration that passes `check`: a route for each domain, and a limit for each `rate_limit`, which
@@ -35,7 +36,8 @@ comments at the beginning of the output.
 
 Exit codes: 0 done, 1 a file could not be read or has a mistake.")]
 struct Ratelimit {
-    /// Files of the service, each with a `domain` and its `descriptors`; `-` reads standard input
+    /// Files of the service, with a `domain` and its `descriptors` in each document, or `ConfigMap`s with such files; `-`
+    /// reads standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 }

@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn values_must_match_with_their_case() {
-        let filter = DescriptorFilter { values: vec![("tier".into(), Glob::cased("gold*"))], ..Default::default() };
+        let filter = DescriptorFilter { values: vec![("tier".into(), Glob::of_entry("gold*"))], ..Default::default() };
         check(&filter, &[("user", "a"), ("tier", "gold-2")], true);
         check(&filter, &[("user", "a"), ("tier", "Gold")], false);
         check(&filter, &[("user", "a")], false);
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn an_excepted_value_frees_a_descriptor() {
-        let except = vec![("user".into(), vec![Glob::cased("root"), Glob::cased("ops-*")])];
+        let except = vec![("user".into(), vec![Glob::of_entry("root"), Glob::of_entry("ops-*")])];
         let filter = DescriptorFilter { except, ..Default::default() };
         check(&filter, &[("user", "a")], true);
         check(&filter, &[("user", "root")], false);
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn exact_entries_allow_no_others_and_none_twice() {
-        let values = vec![("tier".into(), Glob::cased("gold"))];
+        let values = vec![("tier".into(), Glob::of_entry("gold"))];
         let filter = DescriptorFilter { values, entries: EntrySet::Exact, ..Default::default() };
         check(&filter, &[("user", "a"), ("tier", "gold")], true);
         check(&filter, &[("tier", "gold"), ("user", "a")], true);

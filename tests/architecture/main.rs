@@ -193,7 +193,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "admin",
         ],
     ),
-    ("convert", &["spelling", "limit", "config"]),
+    ("convert", &["spelling", "glob", "limit", "config"]),
     (
         "replay",
         &[

@@ -88,3 +88,23 @@ fn metadata_of_a_descriptor_is_left_out_and_said() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stderr.contains("warning: `metadata` is left out"), "{ended:?}");
 }
+
+#[test]
+fn config_maps_and_documents_become_one_configuration_that_passes_check() {
+    let map = format!(
+        "apiVersion: v1\nkind: ConfigMap\ndata:\n  edge.yaml: |\n{}---\ndomain: shop\ndescriptors: [{{key: user}}]\n",
+        EDGE.lines().map(|line| format!("    {line}\n")).collect::<String>()
+    );
+    let folder = Folder::with(&map);
+    let ended = folder.run(&["convert", "ratelimit", "portcullis.yaml"]);
+    assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{ended:?}");
+    assert!(ended.stdout.contains("{domain: edge}") && ended.stdout.contains("{domain: shop}"), "{}", ended.stdout);
+    fs::write(folder.path().join("portcullis.yaml"), &ended.stdout).expect("a file");
+    let checked = folder.run(&["check", "--deny-warnings"]);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    folder.write("bad.yaml", &map.replace("unit: second, requests_per_unit: 10", "uint: second"));
+    let bad = folder.run(&["convert", "ratelimit", "bad.yaml"]);
+    assert_eq!((bad.code, &*bad.stdout), (Some(1), ""), "{bad:?}");
+    assert!(bad.stderr.contains("bad.yaml[edge.yaml]:4:") && bad.stderr.contains("did you mean `unit`?"), "{bad:?}");
+    assert!(!bad.stderr.contains("no valid `unit`"), "{bad:?}");
+}

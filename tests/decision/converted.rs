@@ -306,7 +306,6 @@ domain: d
 descriptors:
   - {key: a, descriptors: [{key: a, rate_limit: {unit: minute, requests_per_unit: 1}}]}
   - {key: 'b*', rate_limit: {unit: minute, requests_per_unit: 1}}
-  - {key: c, value: 'x?', rate_limit: {unit: minute, requests_per_unit: 1}}
   - {key: d, shadow_mode: true, rate_limit: {unit: minute, requests_per_unit: 0}}
   - {key: e, rate_limit: {unit: minute, requests_per_unit: 0, name: none}}
   - {key: f, rate_limit: {unit: minute, requests_per_unit: 1, replaces: [{name: nowhere}]}}
@@ -315,46 +314,251 @@ descriptors:
   - {key: i, descriptors: [{key: h, rate_limit: {unit: minute, requests_per_unit: 1}}]}
 ",
     );
-    assert_eq!(differences.len(), 8, "{differences:#?}");
+    assert_eq!(differences.len(), 7, "{differences:#?}");
 }
 
 #[test]
-fn a_value_with_a_wildcard_inside_frees_no_other_value() {
-    let text = "\
+fn a_star_is_a_wildcard_at_the_end_of_a_value_alone() {
+    let world = same(
+        "\
 domain: d
 descriptors:
   - {key: c, rate_limit: {unit: minute, requests_per_unit: 3}}
   - {key: c, value: 'what?x', rate_limit: {unlimited: true}}
   - {key: c, value: 'a*b', rate_limit: {unit: minute, requests_per_unit: 9}}
-  - {key: c, value: 'f?*', rate_limit: {unit: minute, requests_per_unit: 9}}
-";
-    for value in ["what?x", "whatAx", "a*b", "axb", "f?oo", "fxoo", "other"] {
-        let (world, _) = converted(text);
-        assert_eq!(passing(&world, "d", 12, &[&format!("c={value}")]), 3, "{value}");
+  - {key: c, value: 'f?*', rate_limit: {unit: minute, requests_per_unit: 7}}
+  - {key: c, value: '[*]', rate_limit: {unit: minute, requests_per_unit: 5}}
+  - {key: c, value: 'g*h*', share_threshold: true, rate_limit: {unit: minute, requests_per_unit: 4}}
+",
+    );
+    for (value, expected) in [
+        ("what?x", 12),
+        ("whatAx", 3),
+        ("a*b", 9),
+        ("axb", 3),
+        ("f?oo", 7),
+        ("fxoo", 3),
+        ("[*]", 5),
+        ("[x]", 3),
+        ("gxh1", 3),
+        ("other", 3),
+    ] {
+        assert_eq!(passing(&world, "d", 12, &[&format!("c={value}")]), expected, "{value}");
     }
-    let (_, differences) = converted(text);
-    let told = differences.iter().filter(|difference| difference.contains("cannot be an exception")).count();
-    assert_eq!((told, differences.len()), (3, 5), "{differences:#?}");
+    assert_eq!(passing(&world, "d", 3, &["c=g*h1"]), 3);
+    assert_eq!(passing(&world, "d", 3, &["c=g*h2"]), 1, "they share one count");
 }
 
 #[test]
-fn a_limit_that_meets_more_values_replaces_no_other() {
-    for taken in [
-        "{key: k, value: 'a?b', rate_limit: {replaces: [{name: small}], RATE}}",
+fn a_value_with_a_star_inside_replaces_for_itself_alone() {
+    let world = same(
         "\
-{key: k, rate_limit: {replaces: [{name: small}], RATE}}
-  - {key: k, value: 'a?b', rate_limit: {RATE}}",
-    ] {
-        let taken = taken.replace("RATE", "requests_per_unit: 10, unit: minute");
-        let (world, differences) = converted(&format!(
-            "\
 domain: d
 descriptors:
-  - {{key: user, rate_limit: {{name: small, requests_per_unit: 2, unit: minute}}}}
-  - {taken}
-"
-        ));
-        assert_eq!(passing(&world, "d", 5, &["user=u", "k=axb"]), 2, "{taken}");
-        assert!(differences.iter().any(|difference| difference.contains("`replaces` is left out")), "{differences:#?}");
-    }
+  - {key: user, rate_limit: {name: small, requests_per_unit: 2, unit: minute}}
+  - {key: k, value: 'a?b', rate_limit: {replaces: [{name: small}], requests_per_unit: 4, unit: minute}}
+",
+    );
+    assert_eq!(passing(&world, "d", 5, &["user=u", "k=axb"]), 2);
+    assert_eq!(passing(&world, "d", 6, &["user=v", "k=a?b"]), 4);
+}
+
+#[test]
+fn values_share_a_count_on_every_level_that_says_so() {
+    let world = same(
+        "\
+domain: d
+descriptors:
+  - key: files
+    value: files/*
+    share_threshold: true
+    descriptors:
+      - {key: user, rate_limit: {unit: hour, requests_per_unit: 3}}
+      - key: team
+        value: red*
+        share_threshold: true
+        rate_limit: {unit: hour, requests_per_unit: 2}
+      - {key: team, value: blue*, rate_limit: {unit: hour, requests_per_unit: 2}}
+",
+    );
+    assert_eq!(passing(&world, "d", 2, &["files=files/a user=u"]), 2);
+    assert_eq!(passing(&world, "d", 2, &["files=files/b user=u"]), 1, "the file does not matter");
+    assert_eq!(passing(&world, "d", 2, &["files=files/b user=v"]), 2, "the user does");
+    assert_eq!(passing(&world, "d", 2, &["files=files/a team=red1"]), 2);
+    assert_eq!(passing(&world, "d", 2, &["files=files/b team=red2"]), 0);
+    assert_eq!(passing(&world, "d", 2, &["files=files/a team=blue1"]), 2);
+    assert_eq!(passing(&world, "d", 2, &["files=files/b team=blue2"]), 2);
+    assert_eq!(passing(&world, "d", 9, &["files=other user=u"]), 9);
+}
+
+#[test]
+fn merge_keys_bring_what_the_map_does_not_write_itself() {
+    let world = same(
+        "\
+domain: d
+descriptors:
+  - key: a
+    rate_limit: &small {unit: minute, requests_per_unit: 2}
+  - key: b
+    rate_limit: {<<: *small, requests_per_unit: 5}
+  - &shared
+    key: c
+    rate_limit: *small
+    descriptors: [{key: x, rate_limit: {unit: minute, requests_per_unit: 1}}]
+  - <<: [{key: d}, *shared]
+    rate_limit: {<<: [{unit: hour}, *small]}
+",
+    );
+    assert_eq!(passing(&world, "d", 9, &["a=1"]), 2);
+    assert_eq!(passing(&world, "d", 9, &["b=1"]), 5);
+    assert_eq!(passing(&world, "d", 9, &["d=1"]), 2, "the first map of a list counts most");
+    assert_eq!(passing(&world, "d", 9, &["d=1 x=1"]), 1);
+    world.clock.advance(SECOND * 61);
+    assert_eq!(passing(&world, "d", 9, &["a=1"]), 2);
+    assert_eq!(passing(&world, "d", 9, &["d=1"]), 0, "its unit is the hour");
+}
+
+const RL: &str = "\
+domain: rl
+descriptors:
+  - {key: foo, rate_limit: {unit: minute, requests_per_unit: 2}}
+";
+
+#[test]
+fn a_file_holds_several_documents_and_says_that_the_service_reads_the_first() {
+    let second = RL.replace("rl", "second").replace("2}", "4}");
+    let (world, differences) = converted(&format!("---\n{RL}---\n# nothing\n---\n{second}...\n"));
+    assert_eq!((passing(&world, "rl", 9, &["foo=1"]), passing(&world, "second", 9, &["foo=1"])), (2, 4));
+    assert_eq!(differences.len(), 1, "{differences:?}");
+    assert!(differences[0].contains("the service reads the first document of a file alone"), "{differences:?}");
+    assert_eq!(passing(&same(&format!("---\n{RL}")), "rl", 9, &["foo=1"]), 2, "as its own example begins");
+}
+
+/// A text behind a key, indented.
+fn block(indent: usize, text: &str) -> String {
+    text.lines().map(|line| format!("{}{line}\n", " ".repeat(indent))).collect()
+}
+
+#[test]
+fn a_config_map_holds_a_file_in_each_value() {
+    let second = serde_json::Value::from(RL.replace("rl", "second")).to_string();
+    let map = format!(
+        "\
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: ratelimit, labels: {{app: ratelimit}}}}
+data:
+  config.yaml: |
+{}  second.yml: {second}
+",
+        block(4, &format!("---\n{RL}"))
+    );
+    let world = same(&map);
+    assert_eq!((passing(&world, "rl", 9, &["foo=1"]), passing(&world, "second", 9, &["foo=1"])), (2, 2));
+    let list = format!("apiVersion: v1\nkind: List\nitems:\n  -\n{}", block(4, &map));
+    assert_eq!(passing(&same(&list), "second", 9, &["foo=1"]), 2);
+    let deployment = "---\napiVersion: apps/v1\nkind: Deployment\nspec: {replicas: 1}\n";
+    let with_more = map.replace("data:\n", "data:\n  LOG_LEVEL: debug\n");
+    let (world, differences) = converted(&format!("{with_more}{deployment}"));
+    assert_eq!(passing(&world, "rl", 9, &["foo=1"]), 2);
+    let expected = [
+        "`LOG_LEVEL` of the `ConfigMap` is left out: it is no map",
+        "`Deployment` is left out: it holds no configuration of the service",
+    ];
+    assert_eq!(differences, expected);
+}
+
+#[test]
+fn a_key_of_the_service_in_a_wrong_place_does_nothing_there_and_is_said() {
+    let (world, differences) = converted(
+        "\
+domain: d
+descriptors:
+  - {key: a, unit: minute, rate_limit: {unit: minute, requests_per_unit: 2, shadow_mode: true}}
+",
+    );
+    assert_eq!(passing(&world, "d", 9, &["a=1"]), 2);
+    assert_eq!(
+        differences,
+        ["`unit` is left out: the service ignores it here", "`shadow_mode` is left out: the service ignores it here"]
+    );
+}
+
+/// The mistakes of a file, as `2:3 message (help)`.
+#[track_caller]
+fn check_mistakes(text: &str, expected: &[&str]) {
+    let mistakes = convert(vec![(PathBuf::from("f.yaml"), text.to_owned())]).expect_err("a mistake");
+    let told = mistakes.into_iter().map(|mistake| {
+        let help = mistake.help.unwrap_or_default();
+        format!("{}:{}:{} {} ({help})", mistake.file.display(), mistake.line, mistake.column, mistake.message)
+    });
+    assert_eq!(told.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_misspelt_key_is_named_by_itself_and_alone() {
+    check_mistakes(
+        "domian: d\ndescriptors: [{key: a, rate_limit: {unit: minute, requests_per_unit: 1}}]\n",
+        &["f.yaml:1:1 unknown key `domian` (did you mean `domain`?)"],
+    );
+    check_mistakes(
+        "\
+domain: d
+descriptors:
+  - {kye: a, rate_limit: {uint: minute, requestsPerUnit: 1}}
+  - {key: b, vlaue: 'x*', share_threshold: true, rate_limt: {unit: minute, requests_per_unit: 1}}
+  - {key: c, request_per_unit: 1}
+  - {key: d, colour: red}
+",
+        &[
+            "f.yaml:3:6 unknown key `kye` (did you mean `key`?)",
+            "f.yaml:3:27 unknown key `uint` (did you mean `unit`?)",
+            "f.yaml:3:41 unknown key `requestsPerUnit` (did you mean `requests_per_unit`?)",
+            "f.yaml:4:14 unknown key `vlaue` (did you mean `value`?)",
+            "f.yaml:4:50 unknown key `rate_limt` (did you mean `rate_limit`?)",
+            "f.yaml:5:14 unknown key `request_per_unit` (did you mean `requests_per_unit`? It stands in `rate_limit`)",
+            "f.yaml:6:14 unknown key `colour` (the keys here are `key`, `value`, `rate_limit`, `descriptors`, \
+             `shadow_mode`, `detailed_metric`, `value_to_metric`, `share_threshold`, `quota_mode` and `metadata`)",
+        ],
+    );
+}
+
+#[test]
+fn mistakes_in_documents_and_config_maps_have_their_place() {
+    let in_map = format!(
+        "apiVersion: v1\nkind: ConfigMap\ndata:\n  a.yaml: |\n{}  b.yaml: [1]\n  c.yaml: text\n",
+        block(4, &RL.replace("unit: minute", "unit: fortnight"))
+    );
+    check_mistakes(
+        &in_map,
+        &[
+            "f.yaml:8:11 `b.yaml` is a list, and not the text of a file (write its text behind `b.yaml: |`, indented)",
+            "f.yaml[a.yaml]:3:35 no valid `unit` (write second, minute, hour, day, week, month or year)",
+            "f.yaml[c.yaml]:1:1 expected a map, found a single value (its keys are `domain`, `descriptors` and `name`)",
+        ],
+    );
+    check_mistakes(
+        &format!("{RL}---\ndescriptors: []\n"),
+        &["f.yaml:5:1 the file has no `domain` (write the domain that Envoy asks with: `domain: edge`)"],
+    );
+    check_mistakes(
+        "apiVersion: v1\nkind: ConfigMap\ndata: {}\n",
+        &["f.yaml:1:1 there is no configuration of the service (name a file with `domain:` and `descriptors:`, or a \
+           `ConfigMap` with such files)"],
+    );
+    check_mistakes(
+        "domain: d\ndescriptors: [{key: a, rate_limit: {unit: hour, <<: {unit: day}}}, {<<: 1}]\n",
+        &[
+            "f.yaml:2:37 `unit` stands before a `<<` that brings it too: programs differ about which one holds (write \
+             `<<` as the first key of its map)",
+            "f.yaml:2:68 a descriptor without a `key` (name the entry that Envoy sends: `key: remote_address`)",
+            "f.yaml:2:73 `<<` takes a map or a list of maps, found a single value (write the alias of a map: \
+             `<<: *name`)",
+        ],
+    );
+    check_mistakes(
+        "domain: d\ndescriptors: [{key: a, value: 'x*y', share_threshold: true}]\n",
+        &["f.yaml:2:55 `share_threshold` needs a value that ends in `*` (remove it, or end the value in `*`: \
+           elsewhere in a value a `*` is only itself)"],
+    );
 }

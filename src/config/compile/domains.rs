@@ -141,10 +141,10 @@ impl Compiler {
         except: &Field<MapOf<OneOrList<Text>>>,
         entries: &Field<Spanned<raw::limit::EntrySet>>,
     ) -> DescriptorFilter {
-        let cased = |glob: &Text| Glob::cased(&glob.value);
+        let glob = |text: &Text| Glob::of_entry(&text.value);
         DescriptorFilter {
-            values: self.entry_globs(descriptor, cased),
-            except: self.entry_globs(except, |globs| globs.items.iter().map(cased).collect()),
+            values: self.entry_globs(descriptor, glob),
+            except: self.entry_globs(except, |globs| globs.items.iter().map(glob).collect()),
             entries: match entries.get().map(|entries| entries.value) {
                 Some(raw::limit::EntrySet::Exact) => EntrySet::Exact,
                 Some(raw::limit::EntrySet::AtLeast) | None => EntrySet::AtLeast,

@@ -56,7 +56,8 @@ section! {
         count: Spanned<Count>,
         /// The outcome that resets this key's counters: `success` or `failure`.
         reset_on: Spanned<ResetOutcome>,
-        /// In a domain: entries of a descriptor and globs for their values. The limit meets only descriptors with these.
+        /// In a domain: entries of a descriptor and globs for their values, in which `[*]` and `[?]` stand for these characters
+        /// themselves. The limit meets only descriptors with these.
         descriptor: MapOf<Text>,
         /// In a domain: entries of a descriptor and one or several globs. The limit does not meet descriptors with these.
         except: MapOf<OneOrList<Text>>,

@@ -7,6 +7,7 @@ use super::Node;
 use super::parse;
 use super::parse::MAX_DEPTH;
 use super::parse::MAX_NODES;
+use super::parse_foreign;
 use crate::config::mistakes::Mistakes;
 use crate::config::raw::Document;
 use crate::config::raw::RawValue;
@@ -24,6 +25,10 @@ pub fn check(bytes: &[u8]) {
         let (nodes, depth) = size(root);
         assert!(nodes <= MAX_NODES && depth <= MAX_DEPTH + 1, "{nodes} nodes, {depth} deep");
         let _ = Document::read(root, &mut mistakes);
+    }
+    for document in parse_foreign(&text, number, &|_| None, &mut mistakes) {
+        let (nodes, depth) = size(&document);
+        assert!(nodes <= MAX_NODES && depth <= MAX_DEPTH + 1, "{nodes} nodes, {depth} deep");
     }
     for mistake in mistakes.into_sorted() {
         assert!(mistake.line >= 1 && mistake.column >= 1 && !mistake.message.is_empty(), "{mistake:?}");

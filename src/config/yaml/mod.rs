@@ -3,6 +3,7 @@
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzz;
+mod map_entries;
 mod node;
 mod parse;
 mod syntax_help;
@@ -11,6 +12,7 @@ pub use self::node::Content;
 pub use self::node::MapKey;
 pub use self::node::Node;
 pub use self::parse::parse;
+pub use self::parse::parse_foreign;
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! Builds the tree from the events of the YAML parser, and reports what the configuration does not allow.
 
 use std::collections::HashMap;
+use std::mem;
 
 use saphyr_parser::Event;
 use saphyr_parser::Parser;
@@ -8,6 +9,8 @@ use saphyr_parser::ScalarStyle;
 use saphyr_parser::ScanError;
 use saphyr_parser::Span;
 
+use super::map_entries::MERGE_KEY;
+use super::map_entries::MapEntries;
 use super::node::Content;
 use super::node::MapKey;
 use super::node::Node;
@@ -20,41 +23,31 @@ use crate::config::source::SourceRange;
 
 /// Reads the one document of a text. `None`: there is none, or a mistake was found that leaves no tree.
 pub fn parse(text: &str, source: u16, environment: Environment<'_>, mistakes: &mut Mistakes) -> Option<Node> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut tree =
-        TreeBuilder { source, environment, mistakes, stack: Vec::new(), anchors: HashMap::new(), root: None, nodes: 0 };
-    let mut documents = 0;
-    for event in Parser::new_from_str(text) {
-        let (event, span) = match event {
-            Ok(event) => event,
-            Err(error) => {
-                tree.refuse_syntax(&error, text);
-                return None;
-            }
-        };
-        if matches!(event, Event::DocumentStart(_)) {
-            documents += 1;
-            if documents > 1 {
-                let place = tree.place(span);
-                tree.mistakes.report(
-                    place,
-                    "a second document begins here",
-                    "a file holds one configuration: remove the `---`",
-                );
-                return None;
-            }
-        }
-        tree.take(event, span).ok()?;
-    }
-    tree.root
+    TreeBuilder::new(source, environment, Style::Ours, mistakes).documents(text).pop()
+}
+
+/// Reads all documents of a text that another program reads, and which may hold merge keys. Empty ones are left out. A
+/// mistake in one is the end of all.
+pub fn parse_foreign(text: &str, source: u16, environment: Environment<'_>, mistakes: &mut Mistakes) -> Vec<Node> {
+    TreeBuilder::new(source, environment, Style::Foreign, mistakes).documents(text)
 }
 
 /// Reading stops. The mistake has been reported.
 struct Stop;
 
+/// What a text may hold.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Style {
+    /// One document, in which everything is written out.
+    Ours,
+    /// Any number of documents, and merge keys.
+    Foreign,
+}
+
 struct TreeBuilder<'t> {
     source: u16,
     environment: Environment<'t>,
+    style: Style,
     mistakes: &'t mut Mistakes,
     stack: Vec<OpenNode>,
     /// Complete nodes by anchor, with the number of nodes in each.
@@ -74,17 +67,63 @@ struct OpenNode {
 
 enum OpenContent {
     List(Vec<Node>),
-    Map { entries: Vec<(MapKey, Node)>, seen: HashMap<String, SourceRange>, key: Option<Key> },
+    Map { entries: MapEntries, key: Option<Key> },
 }
 
 /// A key without its value yet.
 enum Key {
     New(MapKey),
+    /// `<<`: its value is taken over into the map.
+    Merge,
     /// A mistake that was reported. Its value is read and dropped.
     Refused,
 }
 
-impl TreeBuilder<'_> {
+impl<'t> TreeBuilder<'t> {
+    fn new(source: u16, environment: Environment<'t>, style: Style, mistakes: &'t mut Mistakes) -> Self {
+        let (stack, anchors) = (Vec::new(), HashMap::new());
+        Self { source, environment, style, mistakes, stack, anchors, root: None, nodes: 0 }
+    }
+
+    /// The documents of a text. None after a mistake that leaves no tree.
+    fn documents(mut self, text: &str) -> Vec<Node> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let mut documents = Vec::new();
+        let mut has_begun = false;
+        for event in Parser::new_from_str(text) {
+            let (event, span) = match event {
+                Ok(event) => event,
+                Err(error) => {
+                    self.refuse_syntax(&error, text);
+                    return Vec::new();
+                }
+            };
+            if matches!(event, Event::DocumentStart(_))
+                && mem::replace(&mut has_begun, true)
+                && self.style == Style::Ours
+            {
+                let place = self.place(span);
+                self.mistakes.report(
+                    place,
+                    "a second document begins here",
+                    "a file holds one configuration: remove the `---`",
+                );
+                return Vec::new();
+            }
+            let ends = matches!(event, Event::DocumentEnd);
+            if self.take(event, span).is_err() {
+                return Vec::new();
+            }
+            if ends {
+                documents.extend(self.root.take());
+            }
+        }
+        if self.style == Style::Foreign {
+            documents.retain(|document| document.content != Content::Nothing);
+        }
+        documents
+    }
+
     fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Stop> {
         let at = self.place(span);
         match event {
@@ -99,14 +138,14 @@ impl TreeBuilder<'_> {
             }
             Event::MappingStart(anchor, tag) => {
                 self.refuse_tag(at, tag.as_deref());
-                let inside = OpenContent::Map { entries: Vec::new(), seen: HashMap::new(), key: None };
+                let inside = OpenContent::Map { entries: MapEntries::default(), key: None };
                 self.open(SourceRange { length: 1, ..at }, anchor, inside)
             }
             Event::SequenceEnd | Event::MappingEnd => {
                 let Some(frame) = self.stack.pop() else { return Ok(()) };
                 let content = match frame.inside {
                     OpenContent::List(items) => Content::List(items),
-                    OpenContent::Map { entries, .. } => Content::Map(entries),
+                    OpenContent::Map { entries, .. } => Content::Map(entries.into_vec()),
                 };
                 self.finish(Node { at: frame.at, content }, frame.anchor, frame.nodes_before)
             }
@@ -153,10 +192,11 @@ impl TreeBuilder<'_> {
         match self.stack.last_mut().map(|frame| &mut frame.inside) {
             None => self.root = Some(node),
             Some(OpenContent::List(items)) => items.push(node),
-            Some(OpenContent::Map { entries, seen, key }) => match key.take() {
-                Some(Key::New(name)) => entries.push((name, node)),
+            Some(OpenContent::Map { entries, key }) => match key.take() {
+                Some(Key::New(name)) => entries.push(name, node),
+                Some(Key::Merge) => entries.merge(node, self.mistakes),
                 Some(Key::Refused) => {}
-                None => *key = Some(accept_key(node, seen, self.mistakes)),
+                None => *key = Some(accept_key(node, entries, self.style, self.mistakes)),
             },
         }
         Ok(())
@@ -219,7 +259,7 @@ impl TreeBuilder<'_> {
     }
 }
 
-fn accept_key(node: Node, seen: &mut HashMap<String, SourceRange>, mistakes: &mut Mistakes) -> Key {
+fn accept_key(node: Node, entries: &mut MapEntries, style: Style, mistakes: &mut Mistakes) -> Key {
     let Content::Scalar(text) = node.content else {
         mistakes.report(
             node.at,
@@ -228,7 +268,7 @@ fn accept_key(node: Node, seen: &mut HashMap<String, SourceRange>, mistakes: &mu
         );
         return Key::Refused;
     };
-    if text == "<<" {
+    if text == MERGE_KEY && style == Style::Ours {
         mistakes.report(
             node.at,
             "merge keys are not supported",
@@ -236,7 +276,7 @@ fn accept_key(node: Node, seen: &mut HashMap<String, SourceRange>, mistakes: &mu
         );
         return Key::Refused;
     }
-    if let Some(first) = seen.get(&text) {
+    if let Some(first) = entries.begin(&text, node.at) {
         let (line, column) = (first.line, first.column);
         mistakes.report(
             node.at,
@@ -245,8 +285,7 @@ fn accept_key(node: Node, seen: &mut HashMap<String, SourceRange>, mistakes: &mu
         );
         return Key::Refused;
     }
-    seen.insert(text.clone(), node.at);
-    Key::New(MapKey { at: node.at, text })
+    if text == MERGE_KEY { Key::Merge } else { Key::New(MapKey { at: node.at, text }) }
 }
 
 fn number(value: usize) -> u32 {

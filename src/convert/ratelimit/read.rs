@@ -1,4 +1,4 @@
-//! Reads a file into the tree of its domain.
+//! Reads a configuration into the tree of its domain.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -11,7 +11,6 @@ use super::tree::TreeLimit;
 use super::tree::refuse_repeated;
 use crate::config::mistakes::Mistakes;
 use crate::config::source::SourceRange;
-use crate::config::yaml;
 use crate::config::yaml::Content;
 use crate::config::yaml::MapKey;
 use crate::config::yaml::Node;
@@ -19,21 +18,19 @@ use crate::limit::Rate;
 use crate::spelling::listed;
 use crate::spelling::nearest;
 
-/// The domain of a file. `None`: it has none, which has been reported.
-pub(super) fn read(text: &str, source: u16, mistakes: &mut Mistakes) -> Option<Domain> {
-    let before = mistakes.len();
-    let Some(root) = yaml::parse(text, source, &|_| None, mistakes) else {
-        if mistakes.len() == before {
-            let at = SourceRange { source, line: 1, column: 1, length: 1 };
-            mistakes.report(at, "the file is empty", "a file has `domain:` and `descriptors:`");
-        }
-        return None;
-    };
+/// The domain of a configuration. `None`: it has none, which has been reported.
+pub(super) fn read(root: &Node, mistakes: &mut Mistakes) -> Option<Domain> {
     // The xDS form of a file has a name beside its domain.
-    let map = Map::of(&root, &["domain", "descriptors", "name"], mistakes)?;
+    let map = Map::of(root, &["domain", "descriptors", "name"], mistakes)?;
     let name = map.text("domain", mistakes).filter(|name| !name.is_empty());
     let Some(name) = name else {
-        mistakes.report(root.at, "the file has no `domain`", "write the domain that Envoy asks with: `domain: edge`");
+        map.report_missing(
+            "domain",
+            root.at,
+            "the file has no `domain`",
+            "write the domain that Envoy asks with: `domain: edge`",
+            mistakes,
+        );
         return None;
     };
     if name.contains(['*', '?']) {
@@ -45,28 +42,51 @@ pub(super) fn read(text: &str, source: u16, mistakes: &mut Mistakes) -> Option<D
 }
 
 /// The entries of a map whose keys are known.
-struct Map<'n>(&'n [(MapKey, Node)]);
+struct Map<'n> {
+    entries: &'n [(MapKey, Node)],
+    /// The known keys that are misspelt in it.
+    misspelt: Vec<&'static str>,
+}
 
 impl<'n> Map<'n> {
-    /// Reports what is no map, and keys that are not known.
-    fn of(node: &'n Node, known: &[&str], mistakes: &mut Mistakes) -> Option<Self> {
+    /// Reports what is no map, and keys that are not known. The service ignores its own keys in a wrong place.
+    fn of(node: &'n Node, known: &[&'static str], mistakes: &mut Mistakes) -> Option<Self> {
         let Content::Map(entries) = &node.content else {
             let message = format!("expected a map, found {}", node.kind());
             mistakes.report(node.at, message, format!("its keys are {}", listed(known)));
             return None;
         };
+        let mut misspelt = Vec::new();
         for (key, _) in entries.iter().filter(|(key, _)| !known.contains(&&*key.text)) {
+            if let Some(place) = place_of(&key.text) {
+                let message = format!("`{}` is left out: the service ignores it here", key.text);
+                mistakes.warn(key.at, message, format!("write it {place}, if it shall hold there"));
+                continue;
+            }
             let help = match nearest(&key.text, known) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("the keys here are {}", listed(known)),
+                Some(near) => {
+                    misspelt.push(near);
+                    format!("did you mean `{near}`?")
+                }
+                None => match nearest(&key.text, &ALL_KEYS).and_then(|near| Some((near, place_of(near)?))) {
+                    Some((near, place)) => format!("did you mean `{near}`? It stands {place}"),
+                    None => format!("the keys here are {}", listed(known)),
+                },
             };
             mistakes.report(key.at, format!("unknown key `{}`", key.text), help);
         }
-        Some(Self(entries))
+        Some(Self { entries, misspelt })
+    }
+
+    /// Reports that a key is missing, unless it is there under a misspelt name, which has been reported.
+    fn report_missing(&self, key: &str, at: SourceRange, message: &str, help: &str, mistakes: &mut Mistakes) {
+        if !self.misspelt.contains(&key) {
+            mistakes.report(at, message, help);
+        }
     }
 
     fn get(&self, key: &str) -> Option<&'n Node> {
-        self.0.iter().find(|(name, _)| name.text == key).map(|(_, node)| node)
+        self.entries.iter().find(|(name, _)| name.text == key).map(|(_, node)| node)
     }
 
     fn text(&self, key: &str, mistakes: &mut Mistakes) -> Option<String> {
@@ -120,11 +140,8 @@ fn branch(node: &Node, mistakes: &mut Mistakes) -> Option<Branch> {
     let map = Map::of(node, &BRANCH_KEYS, mistakes)?;
     let key = map.text("key", mistakes).unwrap_or_default();
     if key.is_empty() {
-        mistakes.report(
-            node.at,
-            "a descriptor without a `key`",
-            "name the entry that Envoy sends: `key: remote_address`",
-        );
+        let help = "name the entry that Envoy sends: `key: remote_address`";
+        map.report_missing("key", node.at, "a descriptor without a `key`", help, mistakes);
     }
     let value = match map.text("value", mistakes).unwrap_or_default() {
         any if any.is_empty() => EntryValue::Any,
@@ -148,11 +165,19 @@ fn branch(node: &Node, mistakes: &mut Mistakes) -> Option<Branch> {
         mistakes.warn(node.at, "`metadata` is left out: no answer carries metadata of a limit", help);
     }
     let shares = map.flag("share_threshold", mistakes);
+    // The service looks at the end of both together.
+    let is_wildcard = match value {
+        EntryValue::Beginning(_) => true,
+        EntryValue::Any => key.ends_with('*'),
+        EntryValue::Exactly(_) => false,
+    };
     if let Some(at) = map.get("share_threshold").map(|node| node.at)
         && shares
-        && !matches!(value, EntryValue::Beginning(_))
+        && !is_wildcard
+        && !map.misspelt.contains(&"value")
     {
-        mistakes.report(at, "`share_threshold` needs a value that ends in `*`", "remove it, or end the value in `*`");
+        let help = "remove it, or end the value in `*`: elsewhere in a value a `*` is only itself";
+        mistakes.report(at, "`share_threshold` needs a value that ends in `*`", help);
     }
     Some(Branch {
         at: node.at,
@@ -192,7 +217,8 @@ fn limit(node: &Node, mistakes: &mut Mistakes) -> Option<TreeLimit> {
     let unit_at = map.get("unit").map_or(node.at, |unit| unit.at);
     let seconds = unit.and_then(|unit| UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(&unit)));
     if seconds.is_none() {
-        mistakes.report(unit_at, "no valid `unit`", "write second, minute, hour, day, week, month or year");
+        let help = "write second, minute, hour, day, week, month or year";
+        map.report_missing("unit", unit_at, "no valid `unit`", help, mistakes);
     }
     let count = map.text("requests_per_unit", mistakes).unwrap_or_else(|| "0".to_owned());
     let Ok(count) = count.parse::<u32>() else {
@@ -222,6 +248,36 @@ const BRANCH_KEYS: [&str; 10] = [
 ];
 
 const LIMIT_KEYS: [&str; 5] = ["unit", "requests_per_unit", "unlimited", "name", "replaces"];
+
+/// All keys of the service.
+const ALL_KEYS: [&str; 16] = [
+    "domain",
+    "descriptors",
+    "name",
+    "key",
+    "value",
+    "rate_limit",
+    "shadow_mode",
+    "detailed_metric",
+    "value_to_metric",
+    "share_threshold",
+    "quota_mode",
+    "metadata",
+    "unit",
+    "requests_per_unit",
+    "unlimited",
+    "replaces",
+];
+
+/// Where a key of the service stands. `None`: it has no such key.
+fn place_of(key: &str) -> Option<&'static str> {
+    match key {
+        "domain" => Some("at the beginning of the file"),
+        _ if LIMIT_KEYS.contains(&key) => Some("in `rate_limit`"),
+        _ if BRANCH_KEYS.contains(&key) => Some("in an entry of `descriptors`"),
+        _ => None,
+    }
+}
 
 /// Settings of metrics alone.
 const METRICS: [(&str, &str); 2] = [

@@ -37,7 +37,7 @@ pub(super) struct Rule {
 pub(super) struct Step {
     pub(super) key: String,
     pub(super) value: EntryValue,
-    /// The values that other branches take, without those that our globs cannot write exactly.
+    /// The values that other branches take.
     pub(super) except: Vec<EntryValue>,
     /// Whether each value is counted by itself.
     pub(super) counts_apart: bool,
@@ -48,8 +48,6 @@ struct Leaf<'t> {
     path: Vec<Step>,
     limit: &'t TreeLimit,
     shadow: bool,
-    /// The limits that it replaces, by the names that the file has for them.
-    replaces: &'t [String],
 }
 
 /// The rules of a domain. Warns of what they decide differently.
@@ -57,9 +55,6 @@ pub(super) fn rules(domain: &Domain, names: &mut Names, mistakes: &mut Mistakes)
     let mut leaves = Vec::new();
     collect(&domain.branches, &[], &mut leaves);
     leaves.retain(|leaf| is_expressible(leaf, mistakes));
-    for leaf in &mut leaves {
-        tighten(leaf, mistakes);
-    }
     warn_of_order(&leaves, mistakes);
     let titled: Vec<(String, Leaf<'_>)> =
         leaves.into_iter().map(|leaf| (names.name(&domain.name, &leaf), leaf)).collect();
@@ -88,7 +83,7 @@ fn collect<'t>(branches: &'t [Branch], path: &[Step], leaves: &mut Vec<Leaf<'t>>
         };
         let path = [path, &[step]].concat();
         if let Some(limit) = &branch.limit {
-            leaves.push(Leaf { path: path.clone(), limit, shadow: branch.shadow, replaces: &limit.replaces });
+            leaves.push(Leaf { path: path.clone(), limit, shadow: branch.shadow });
         }
         collect(&branch.branches, &path, leaves);
     }
@@ -135,36 +130,6 @@ fn is_expressible(leaf: &Leaf<'_>, mistakes: &mut Mistakes) -> bool {
     true
 }
 
-/// Makes a limit stricter where a value cannot be written exactly, because it has a wildcard of our globs inside; and warns.
-fn tighten(leaf: &mut Leaf<'_>, mistakes: &mut Mistakes) {
-    if matches!(leaf.limit.quota, Quota::Unlimited) && leaf.replaces.is_empty() {
-        return;
-    }
-    let at = leaf.limit.at;
-    let mut meets_more = false;
-    for step in &mut leaf.path {
-        if step.value.matches_more() {
-            meets_more = true;
-            let message = format!("`{}` has {WILDCARD}", step.value);
-            mistakes.warn(at, message, "the limit meets more values than this one; rename the value if that matters");
-        }
-        for value in step.except.extract_if(.., |value| value.matches_more()) {
-            meets_more = true;
-            let message = format!("`{value}` has {WILDCARD}: it cannot be an exception, and this limit meets it too");
-            mistakes.warn(at, message, "rename the value if that matters, here and in Envoy");
-        }
-    }
-    leaf.replaces = if meets_more && !leaf.limit.replaces.is_empty() {
-        let message = "`replaces` is left out: the limit meets more values, for which the others shall hold";
-        mistakes.warn(at, message, "rename the value, here and in Envoy");
-        &[]
-    } else {
-        &leaf.limit.replaces
-    };
-}
-
-const WILDCARD: &str = "a `*` or `?` inside, which stands for any text or character here";
-
 /// Warns of two paths with the same entries in another order.
 fn warn_of_order(leaves: &[Leaf<'_>], mistakes: &mut Mistakes) {
     let sorted = |leaf: &Leaf<'_>| {
@@ -192,7 +157,7 @@ fn rate(leaf: &Leaf<'_>, mistakes: &mut Mistakes) -> Option<Option<Rate>> {
     match leaf.limit.quota {
         Quota::Rate(rate) => Some(Some(rate)),
         // It must be there to replace others.
-        Quota::Unlimited if !leaf.replaces.is_empty() => Some(Some(WIDEST)),
+        Quota::Unlimited if !leaf.limit.replaces.is_empty() => Some(Some(WIDEST)),
         Quota::Unlimited => None,
         Quota::Nothing if leaf.shadow => {
             let help = "add the descriptors to `deny` of the route once they shall be denied";
@@ -220,7 +185,7 @@ fn rate(leaf: &Leaf<'_>, mistakes: &mut Mistakes) -> Option<Option<Rate>> {
 /// The names of the rules that a limit replaces: all that were called so.
 fn replaced(leaf: &Leaf<'_>, leaves: &[(String, Leaf<'_>)], mistakes: &mut Mistakes) -> Vec<String> {
     let mut replaced = Vec::new();
-    for wanted in leaf.replaces {
+    for wanted in &leaf.limit.replaces {
         let is_so_called = |(_, other): &&(String, Leaf<'_>)| {
             other.limit.name.as_ref() == Some(wanted) && matches!(other.limit.quota, Quota::Rate(_))
         };

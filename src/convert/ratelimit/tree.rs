@@ -36,16 +36,6 @@ pub(super) enum EntryValue {
     Beginning(String),
 }
 
-impl EntryValue {
-    /// Whether its text has a character that stands for others in our globs, and so matches more than the value.
-    pub(super) fn matches_more(&self) -> bool {
-        match self {
-            Self::Any => false,
-            Self::Exactly(text) | Self::Beginning(text) => text.contains(['*', '?']),
-        }
-    }
-}
-
 impl fmt::Display for EntryValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -79,7 +69,7 @@ impl Domain {
     pub(super) fn merge(&mut self, other: Self, mistakes: &mut Mistakes) {
         mistakes.warn(
             other.at,
-            format!("the domain `{}` is in several files: their limits are one route", self.name),
+            format!("the domain `{}` is there several times: their limits are one route", self.name),
             "the service refuses that, unless MERGE_DOMAIN_CONFIG is set; rename one of the two if they are not one",
         );
         self.branches.extend(other.branches);

@@ -7,6 +7,7 @@ use super::rules::Rule;
 use super::rules::Step;
 use super::tree::EntryValue;
 use crate::config::Diagnostic;
+use crate::glob::LITERALS;
 
 /// The configuration, after comments that say what it does differently.
 pub(super) fn write(domains: &[DomainRules], differences: &[Diagnostic]) -> String {
@@ -89,9 +90,21 @@ fn exceptions(path: &[Step]) -> String {
 fn glob(value: &EntryValue) -> String {
     match value {
         EntryValue::Any => quoted("*"),
-        EntryValue::Exactly(value) => quoted(value),
-        EntryValue::Beginning(beginning) => quoted(&format!("{beginning}*")),
+        EntryValue::Exactly(value) => quoted(&literally(value)),
+        EntryValue::Beginning(beginning) => quoted(&format!("{}*", literally(beginning))),
     }
+}
+
+/// A glob in which no character stands for others.
+fn literally(text: &str) -> String {
+    let written = |letter| LITERALS.iter().find(|(literal, _)| *literal == letter).map(|(_, written)| *written);
+    text.chars().fold(String::new(), |mut glob, letter| {
+        match written(letter) {
+            Some(written) => glob.push_str(written),
+            None => glob.push(letter),
+        }
+        glob
+    })
 }
 
 /// A text, in double quotes where YAML needs them: it reads the escapes of JSON. `$${` is a literal `${`.
