@@ -22,7 +22,11 @@ use rustix::event::PollFd;
 use rustix::event::PollFlags;
 use rustix::event::Timespec;
 use rustix::event::poll;
+use rustix::fs::Access;
+use rustix::fs::AtFlags;
+use rustix::fs::CWD;
 use rustix::fs::OFlags;
+use rustix::fs::accessat;
 use rustix::io::Errno;
 
 /// Opens a regular file for reading.
@@ -66,6 +70,23 @@ pub fn check_appendable(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+/// Checks that the file at a path could be opened for writing, or created if there is none, without doing either.
+pub fn check_writable(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(_) => Ok(accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS)?),
+        // A link to a file that is not there yet: the file would be created where it leads.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(path).is_ok() => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => check_folder_writable(path),
+        Err(error) => Err(error),
+    }
+}
+
+/// Checks that files could be put beside the file at a path, without doing so.
+pub fn check_folder_writable(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Ok(accessat(CWD, folder, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)?)
 }
 
 /// Creates a regular file with this mode, less the umask, if there is none.
@@ -157,9 +178,15 @@ pub struct AppendFile {
 }
 
 impl AppendFile {
+    /// Checks that the file could be opened, without opening it: a FIFO's reader would see its end.
+    pub fn check(path: &Path) -> io::Result<()> {
+        check_appendable(path)?;
+        check_writable(path)
+    }
+
     /// Opens the file, and creates it with this mode, less the umask, if there is none.
     pub fn open(path: &Path, mode: u32) -> io::Result<Self> {
-        check_appendable(path)?;
+        Self::check(path)?;
         let opened =
             OpenOptions::new().append(true).create(true).mode(mode).custom_flags(without_blocking()).open(path);
         let file = opened.map_err(|error| if error.raw_os_error() == Some(NO_READER) { no_reader() } else { error })?;
@@ -236,6 +263,26 @@ mod tests {
             assert_eq!(open(path).unwrap_err().to_string(), what);
         }
         assert_eq!(open(folder.path()).unwrap_err().kind(), io::ErrorKind::IsADirectory);
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_found_without_writing() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("file"), "text").unwrap();
+        std::os::unix::fs::symlink(at("later"), at("link")).unwrap();
+        for writable in ["file", "absent", "link"] {
+            check_writable(&at(writable)).unwrap();
+        }
+        for (unwritable, kind) in
+            [("nowhere/file", io::ErrorKind::NotFound), ("file/below", io::ErrorKind::NotADirectory)]
+        {
+            assert_eq!(check_writable(&at(unwritable)).unwrap_err().kind(), kind, "{unwritable}");
+            assert_eq!(AppendFile::open(&at(unwritable), 0o640).unwrap_err().kind(), kind, "{unwritable}");
+        }
+        let mut names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["file", "link"], "nothing was created");
     }
 
     #[test]

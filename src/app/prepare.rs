@@ -8,6 +8,7 @@ use tokio::task;
 
 use super::audit_stream::RedisStreams;
 use super::followed_lists::OpenLists;
+use super::outputs::audit_mistake;
 use super::snapshot;
 use super::snapshot::SnapshotParts;
 use super::start_error::StartError;
@@ -92,5 +93,5 @@ pub(super) fn open_trail(
     sinks
         .event_bus()
         .open_trail(settings, streams, sinks.metrics())
-        .map_err(|error| StartError::Mistakes(vec![OutputFile::unwritable(outputs, &error.path, &error.to_string())]))
+        .map_err(|error| StartError::Mistakes(vec![audit_mistake(outputs, &error)]))
 }

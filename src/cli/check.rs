@@ -4,8 +4,11 @@ use super::arguments::ConfigFile;
 use super::arguments::Format;
 use super::exit::Exit;
 use super::output;
+use crate::app;
 use crate::config;
+use crate::config::Diagnostic;
 use crate::config::Settings;
+use crate::config::Severity;
 use crate::units::counted;
 
 #[derive(Debug, clap::Args)]
@@ -17,6 +20,7 @@ Examples:
 
 With --format json: a list of {file, line, column, severity, message, help}, empty when nothing is wrong; severity is
 error or warning.
+Files that the gateway would write are not opened: whether they can be is told by what the user of this command may do.
 A configuration with warnings is used as it is, and the same warnings are logged at the start, and on the reload that brings them.")]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -32,10 +36,11 @@ pub(super) struct Arguments {
 pub(super) fn check(arguments: &Arguments) -> anyhow::Result<Exit> {
     let file = &arguments.config.file;
     let (diagnostics, settings) = match config::load(file) {
-        Ok(settings) => (settings.warnings.clone(), Some(settings)),
+        Ok(settings) => (found(&settings), Some(settings)),
         Err(mistakes) => (mistakes, None),
     };
-    let is_good = settings.is_some() && (diagnostics.is_empty() || !arguments.deny_warnings);
+    let is_wrong = |found: &Diagnostic| found.severity == Severity::Error || arguments.deny_warnings;
+    let is_good = settings.is_some() && !diagnostics.iter().any(is_wrong);
     match arguments.format {
         Format::Human => {
             output::print_report(&diagnostics)?;
@@ -46,6 +51,13 @@ pub(super) fn check(arguments: &Arguments) -> anyhow::Result<Exit> {
         Format::Json => output::print_json(&diagnostics)?,
     }
     Ok(if is_good { Exit::Done } else { Exit::Wrong })
+}
+
+/// The warnings of a configuration without mistakes, and what a start would find wrong with the files that it writes.
+fn found(settings: &Settings) -> Vec<Diagnostic> {
+    let mut found = [settings.warnings.clone(), app::check_outputs(settings)].concat();
+    found.sort();
+    found
 }
 
 /// `2 routes, 3 limits, 1 upstream`

@@ -137,3 +137,56 @@ fn a_key_that_others_read_is_warned_of() {
     mode(0o600);
     assert_eq!(folder.run(&["check", "--deny-warnings"]).code, Some(0));
 }
+
+/// With this in `audit` or `store`.
+fn writing(section: &str) -> String {
+    format!("listen: 127.0.0.1:0\nupstream: http://127.0.0.1:8000\n{section}\n")
+}
+
+fn names(folder: &Folder) -> Vec<String> {
+    let entries = std::fs::read_dir(folder.path()).expect("the folder");
+    let mut names: Vec<_> = entries.map(|entry| entry.expect("an entry").file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn an_audit_trail_that_run_could_not_write_is_told_as_run_tells_it() {
+    for (section, column, expected) in [
+        ("audit: {file: nowhere/audit.jsonl}", 15, "nowhere/audit.jsonl: no such file"),
+        ("audit: {file: page/audit.jsonl}", 15, "page/audit.jsonl: "),
+        ("audit: {sqlite: nowhere/audit.db}", 17, "nowhere/audit.db: no such file"),
+        ("audit: {sqlite: page}", 17, "page: file is not a database"),
+    ] {
+        let folder = Folder::with(&writing(section));
+        folder.write("page", "a page of text, and no database");
+        let (check, run) = (folder.run(&["check"]), folder.run(&["run"]));
+        assert_eq!((check.code, run.code), (Some(1), Some(1)), "{check:?} {run:?}");
+        let told = format!("cannot write the audit trail to {expected}");
+        assert!(check.stdout.contains(&told), "no `{told}` in {}", check.stdout);
+        assert!(check.stdout.contains(&format!("portcullis.yaml:3:{column}\n")), "{}", check.stdout);
+        assert!(run.stderr.ends_with(&check.stdout), "{}\n{}", run.stderr, check.stdout);
+        assert_eq!(names(&folder), ["page", "portcullis.yaml"], "nothing was created");
+    }
+}
+
+#[test]
+fn a_snapshot_that_cannot_be_written_is_warned_of() {
+    let folder = Folder::with(&writing("store: {memory: {snapshot: nowhere/state}}"));
+    let (check, denied) = (folder.run(&["check"]), folder.run(&["check", "--deny-warnings"]));
+    assert_eq!((check.code, denied.code), (Some(0), Some(1)), "{check:?} {denied:?}");
+    for expected in
+        ["warning: cannot write the snapshot to nowhere/state: no such file", "portcullis.yaml:3:28\n", "ok ("]
+    {
+        assert!(check.stdout.contains(expected), "no `{expected}` in {}", check.stdout);
+    }
+}
+
+#[test]
+fn what_can_be_written_is_not_created_by_a_check() {
+    let folder =
+        Folder::with(&writing("audit: {file: audit.jsonl, sqlite: audit.db}\nstore: {memory: {snapshot: state}}"));
+    let check = folder.run(&["check", "--deny-warnings"]);
+    assert_eq!(check.code, Some(0), "{check:?}");
+    assert_eq!(names(&folder), ["portcullis.yaml"]);
+}

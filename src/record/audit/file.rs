@@ -28,6 +28,11 @@ impl AuditFile {
         Ok(Self { path: path.to_owned(), file, is_torn: false, lines: Vec::new() })
     }
 
+    /// Why it could not be opened, found without opening it.
+    pub(super) fn check(path: &Path) -> io::Result<()> {
+        AppendFile::check(path)
+    }
+
     /// Opens the path again where it names another file now, or none: the file was rotated away.
     fn reopen_if_rotated(&mut self) -> io::Result<()> {
         if !self.file.is_at(&self.path) {

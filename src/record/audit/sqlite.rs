@@ -1,6 +1,7 @@
 //! An `SQLite` database of one table. Rows are never deleted: how long they are kept is the operator's decision.
 
 use std::io;
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use rusqlite::Statement;
 use rusqlite::params_from_iter;
 
 use super::writer::AuditSink;
+use crate::files;
 use crate::record::Event;
 
 #[derive(Debug)]
@@ -64,10 +66,24 @@ INSERT INTO audit
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 "#;
 
+/// How a database begins. An empty file becomes one.
+const HEADER: &[u8] = b"SQLite format 3\0";
+
 /// How long to wait for another process that writes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl AuditDatabase {
+    /// Whether the file at a path, if there is one, begins as a database does. Opening one may change it.
+    pub(super) fn check(path: &Path) -> io::Result<()> {
+        let mut begins = Vec::new();
+        match files::open(path) {
+            Ok(file) => file.take(HEADER.len() as u64).read_to_end(&mut begins)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        if begins.is_empty() || begins == HEADER { Ok(()) } else { Err(io::Error::other("file is not a database")) }
+    }
+
     pub(super) fn open(path: &Path) -> rusqlite::Result<Self> {
         let connection = Connection::open(path)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;

@@ -102,6 +102,16 @@ impl AuditTrail {
         Ok(Self { settings: settings.clone(), file, sqlite, redis_stream, crowdsec })
     }
 
+    /// The places that [`open`](Self::open) could not open, as far as that shows without opening them.
+    pub fn check(settings: &AuditSettings) -> Vec<AuditError> {
+        let places = [(&settings.file, AuditFile::check as Check), (&settings.sqlite, check_database)];
+        let unwritable = |(path, check): (&Option<PathBuf>, Check)| {
+            let path = path.clone()?;
+            check(&path).err().map(|source| AuditError { path, source })
+        };
+        places.into_iter().filter_map(unwritable).collect()
+    }
+
     /// Whether it has no sink for denials. `CrowdSec` gets bans alone.
     pub fn is_empty(&self) -> bool {
         self.file.is_none() && self.sqlite.is_none() && self.redis_stream.is_none()
@@ -136,12 +146,30 @@ impl AuditTrail {
     }
 }
 
+/// Says of a place why it cannot be opened.
+type Check = fn(&Path) -> io::Result<()>;
+
 fn file_writer(path: &Path, metrics: &Metrics) -> io::Result<AuditWriter> {
     AuditWriter::start(AuditFile::open(path)?, metrics.audit_dropped("file"), "file")
 }
 
 #[cfg(feature = "sqlite")]
+fn check_database(path: &Path) -> io::Result<()> {
+    files::check_regular_or_absent(path)?;
+    files::check_writable(path)?;
+    // SQLite puts files beside it.
+    files::check_folder_writable(path)?;
+    AuditDatabase::check(path)
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn check_database(_: &Path) -> io::Result<()> {
+    Err(without_sqlite())
+}
+
+#[cfg(feature = "sqlite")]
 fn database_writer(path: &Path, metrics: &Metrics) -> io::Result<AuditWriter> {
+    check_database(path)?;
     // SQLite would create the file readable by everyone. The files that SQLite puts beside it get the same mode.
     files::create(path, MODE)?;
     let database = AuditDatabase::open(path).map_err(io::Error::other)?;
@@ -150,7 +178,12 @@ fn database_writer(path: &Path, metrics: &Metrics) -> io::Result<AuditWriter> {
 
 #[cfg(not(feature = "sqlite"))]
 fn database_writer(_: &Path, _: &Metrics) -> io::Result<AuditWriter> {
-    Err(io::Error::new(io::ErrorKind::Unsupported, "this portcullis was built without the feature `sqlite`"))
+    Err(without_sqlite())
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn without_sqlite() -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, "this portcullis was built without the feature `sqlite`")
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ mod state_file;
 pub use self::one_piece::export;
 pub use self::one_piece::import;
 pub use self::restore::restore;
+pub use self::state_file::check_writable;
 pub use self::writer::SnapshotWriter;
 pub use self::writer::write_changes;
 

@@ -17,6 +17,7 @@ use super::file_header;
 use super::frame::Salt;
 use super::record::Record;
 use crate::clock::Timestamp;
+use crate::files;
 use crate::store::bans::saved::SavedBan;
 use crate::store::memory::ChangeMark;
 use crate::store::memory::MemoryStore;
@@ -44,11 +45,18 @@ const LONGEST: Duration = Duration::from_secs(86_400);
 /// A frame is written when it has this many bytes.
 const FRAME: usize = 32 << 10;
 
+/// Why a snapshot could not be written, found without writing it.
+pub fn check_writable(path: &Path) -> io::Result<()> {
+    files::check_regular_or_absent(path)?;
+    files::check_folder_writable(path)
+}
+
 impl StateFile {
     /// Writes the whole state to a new file, which takes the place of the old one in one step, so that a reader sees
     /// either of them. Nobody else has the new one: neither a process that this one took over from, nor one that failed to
     /// take over, can write into it.
     pub(super) fn begin(path: &Path, store: &MemoryStore) -> io::Result<Self> {
+        check_writable(path)?;
         let draft = beside(path, ".new");
         match fs::remove_file(&draft) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
