@@ -1,13 +1,16 @@
 //! Suggests names for misspelt ones, and lists names in messages.
 
-/// The known name that is closest to a misspelt one.
+use std::cmp::Reverse;
+
+/// The known name that is closest to a misspelt one. Of two that are as close, the one that begins more alike.
 pub fn nearest<'k>(written: &str, known: &[&'k str]) -> Option<&'k str> {
     let folded = written.to_lowercase().replace('-', "_");
     let distance = |key: &str| strsim::osa_distance(&folded, &key.to_lowercase().replace('-', "_"));
     // With more mistakes than this, it is another word.
     let bound = (folded.chars().count() / 3).clamp(1, 4);
     let near = known.iter().map(|key| (distance(key), *key)).filter(|(distance, _)| *distance <= bound);
-    near.min_by_key(|(distance, _)| *distance).map(|(_, key)| key)
+    let alike = |key: &str| folded.chars().zip(key.chars()).take_while(|(letter, other)| letter == other).count();
+    near.min_by_key(|(distance, key)| (*distance, Reverse(alike(key)))).map(|(_, key)| key)
 }
 
 /// Joins names as in `a`, `b` and `c`.
@@ -39,6 +42,7 @@ mod tests {
         check("client-ip", Some("client_ip"));
         check("clientip", Some("client_ip"));
         check("max_key", Some("max_keys"));
+        assert_eq!(nearest("dely", &["deny", "delay"]), Some("delay"));
         check("ipv4", None);
         check("whitelist", None);
     }

@@ -24,7 +24,9 @@ use crate::units::InvalidSpan;
 impl From<InvalidRate> for InvalidValue {
     fn from(error: InvalidRate) -> Self {
         let otherwise = match error {
-            InvalidRate::Zero => "write 1 or more; to refuse a client always, put it on a list under `access.deny`",
+            InvalidRate::Zero => {
+                "write a count of 1 or more, such as `1/minute`; to refuse a client always, put it on a list under `access.deny`"
+            }
             _ => "write for instance `10/minute` or `10 per 3 minutes`",
         };
         split(&error.to_string(), otherwise)
@@ -202,7 +204,8 @@ impl From<InvalidDocumentUrl> for InvalidValue {
             InvalidDocumentUrl::PlainHttp => {
                 "write `https://`; plain http only reaches `127.0.0.1`, `[::1]` and `localhost`"
             }
-            InvalidDocumentUrl::Credentials | InvalidDocumentUrl::Fragment => "remove it",
+            InvalidDocumentUrl::Credentials => "remove the part before the `@`",
+            InvalidDocumentUrl::Fragment => "remove what stands behind the `#`",
         };
         Self::with(error.to_string(), help)
     }
@@ -214,8 +217,13 @@ impl From<InvalidCollectorUrl> for InvalidValue {
             InvalidCollectorUrl::NotHttp => {
                 "write the address of a collector for OTLP over HTTP: `http://127.0.0.1:4318`"
             }
-            InvalidCollectorUrl::Credentials | InvalidCollectorUrl::Query => {
-                "remove it; headers for the collector are taken from the variable OTEL_EXPORTER_OTLP_HEADERS"
+            InvalidCollectorUrl::Credentials => {
+                "remove the part before the `@`; headers for the collector are taken from the variable \
+                 OTEL_EXPORTER_OTLP_HEADERS"
+            }
+            InvalidCollectorUrl::Query => {
+                "remove what stands behind the `?`; headers for the collector are taken from the variable \
+                 OTEL_EXPORTER_OTLP_HEADERS"
             }
         };
         Self::with(error.to_string(), help)
@@ -226,11 +234,16 @@ impl From<InvalidCollectorUrl> for InvalidValue {
 fn split(message: &str, otherwise: &str) -> InvalidValue {
     for (between, help) in SEPARATORS {
         if let Some((wrong, instead)) = message.rsplit_once(between) {
+            // What stands alone there is a value.
+            let is_value = *between == AT_MOST && !instead.contains('`');
+            let instead = if is_value { format!("`{instead}`") } else { instead.to_owned() };
             return InvalidValue::with(wrong, format!("{help}{instead}"));
         }
     }
     InvalidValue::with(message, otherwise)
 }
+
+const AT_MOST: &str = ", at most ";
 
 /// The text between the two parts of a message, and how the help begins.
 const SEPARATORS: &[(&str, &str)] = &[
@@ -238,11 +251,10 @@ const SEPARATORS: &[(&str, &str)] = &[
     (", expected ", "expected "),
     (", match ", "match "),
     (", use ", "use "),
-    (": use ", "use "),
-    (": keep ", "keep "),
+    (": add ", "add "),
     (": write ", "write "),
     (", as in ", "write it as in "),
-    (", at most ", "write at most "),
+    (AT_MOST, "write at most "),
     (", the longest ", "the longest "),
 ];
 
@@ -259,7 +271,11 @@ mod tests {
     #[test]
     fn the_correction_becomes_the_help() {
         check("10", "`10` is not a rate", "write a count and a window such as `10/minute` or `10 per 3 minutes`");
-        check("1/s, 2/s", "two rates for the same window, `1/second` and `2/second`", "keep the smaller one");
-        check("1 per 101 years", "a window of 101 years is too long", "write at most 100 years");
+        check(
+            "1/s, 2/s",
+            "two rates for the same window, `1/second` and `2/second`",
+            "write the smaller one, `1/second`",
+        );
+        check("1 per 101 years", "a window of 101 years is too long", "write at most `100 years`");
     }
 }

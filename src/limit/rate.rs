@@ -33,10 +33,14 @@ pub enum InvalidRate {
     WindowTooLong(String),
     #[error("unknown unit `{0}`, expected second, minute, hour, day, week, month or year")]
     UnknownUnit(String),
-    #[error("two rates for the same window, `{0}` and `{1}`: keep the smaller one")]
+    #[error("two rates for the same window, `{0}` and `{1}`: write the smaller one, `{smaller}`", smaller = smaller(.0, .1))]
     SameWindow(Rate, Rate),
     #[error("`{0}` is not a rate, write a count and a window such as `10/minute` or `10 per 3 minutes`")]
     Malformed(String),
+}
+
+fn smaller<'r>(one: &'r Rate, other: &'r Rate) -> &'r Rate {
+    if other.count < one.count { other } else { one }
 }
 
 impl Rate {

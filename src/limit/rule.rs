@@ -47,7 +47,7 @@ pub enum InvalidRule {
     CostAboveBurst { cost: NonZeroU32, burst: NonZeroU32 },
     #[error(
         "{count} in one window are too many for sliding-window-log, which remembers each (at most {MAX_LOGGED}): \
-         use sliding-window-counter or bucketed-window"
+         add `algorithm: sliding-window-counter` or `algorithm: bucketed-window`"
     )]
     TooManyToLog { count: NonZeroU32 },
     #[error("{count} different values are too many to remember, at most {MAX_DISTINCT}")]
@@ -184,7 +184,7 @@ mod tests {
             "1000001/day",
             1,
             Err("1000001 in one window are too many for sliding-window-log, which remembers each (at most 1000000): \
-                 use sliding-window-counter or bucketed-window"),
+                 add `algorithm: sliding-window-counter` or `algorithm: bucketed-window`"),
         );
         let buckets = |buckets| Algorithm::BucketedWindow { buckets: NonZeroU32::new(buckets) };
         check(buckets(10_080), "5/week", 1, Ok(()));

@@ -85,10 +85,14 @@ impl fmt::Display for HostPattern {
 pub enum InvalidHostPattern {
     #[error("`{0}` is not a host pattern: a `*` stands for leading labels only, as in `*.example.com`")]
     Star(String),
-    #[error("`{0}`: hosts are compared without their port, write the name alone")]
+    #[error("`{0}`: hosts are compared without their port, write the name alone: `{name}`", name = without_port(.0))]
     Port(String),
     #[error("`{0}` is not a host")]
     NotAHost(String),
+}
+
+fn without_port(host: &str) -> &str {
+    host.rsplit_once(':').map_or(host, |(name, _)| name)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod answers;
 mod everything;
 mod good;
+mod helps;
 #[expect(unreachable_pub, reason = "other test binaries use it too")]
 #[path = "../support/named_files.rs"]
 mod named_files;

@@ -18,7 +18,10 @@ impl Compiler {
             self.mistakes.report(
                 at,
                 format!("`{address}` can be reached from other machines, and there is no `token_file`"),
-                "write `127.0.0.1`, or add `token_file:` with a file that holds a secret token",
+                format!(
+                    "write `127.0.0.1:{}`, or add `token_file:` with a file that holds a secret token",
+                    address.port()
+                ),
             );
         }
         if address.port() != 0 && listen.iter().any(|other| other.address.value == address.into()) {

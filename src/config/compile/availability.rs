@@ -1,6 +1,8 @@
 //! Which outcomes and known clients are available to a limit, depending on its route.
 
 use super::compiler::Compiler;
+use super::example_outcomes::FAILURE;
+use super::example_outcomes::SUCCESS;
 use crate::config::raw;
 use crate::config::raw::Document;
 use crate::config::raw::Field;
@@ -86,9 +88,9 @@ impl Compiler {
             );
             return;
         };
-        let (comes, word) = match awaited {
-            Outcome::Success => (answers.succeed, "success"),
-            Outcome::Failure | Outcome::Neither => (answers.fail, "failure"),
+        let (comes, word, example) = match awaited {
+            Outcome::Success => (answers.succeed, "success", SUCCESS),
+            Outcome::Failure | Outcome::Neither => (answers.fail, "failure", FAILURE),
         };
         if !comes {
             self.mistakes.report(
@@ -96,7 +98,7 @@ impl Compiler {
                 format!(
                     "`{what}` needs answers that are a {word}, and {lacking} `outcome` that makes an answer a {word}"
                 ),
-                format!("add `{word}` to the `outcome` of {place}, or `otherwise: {word}`"),
+                format!("add `{word}: {example}` to the `outcome` of {place}, or `otherwise: {word}`"),
             );
         }
     }

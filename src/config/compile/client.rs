@@ -46,9 +46,11 @@ impl Compiler {
             _ => {
                 let message = format!("`{value}` is not a prefix length, expected 1 to {most}");
                 let help = if *value == 0 {
-                    "write `key: []` for one count of all requests".to_owned()
+                    format!(
+                        "write one such as `{most}`, a whole address; all requests together are counted with `key: []`"
+                    )
                 } else {
-                    format!("a whole address has {most} bits")
+                    format!("write at most `{most}`, a whole address")
                 };
                 self.mistakes.report(*at, message, help);
                 default

@@ -67,11 +67,11 @@ impl Compiler {
         match u32::try_from(*value).map(NonZeroU32::new) {
             Ok(Some(count)) => Some(count),
             Ok(None) => {
-                self.mistakes.report(*at, "`0` is too small", "write 1 or more");
+                self.mistakes.report(*at, "`0` is too small", "write `1` or more");
                 None
             }
             Err(_) => {
-                self.mistakes.report(*at, format!("`{value}` is too large"), format!("write at most {}", u32::MAX));
+                self.mistakes.report(*at, format!("`{value}` is too large"), format!("write at most `{}`", u32::MAX));
                 None
             }
         }

@@ -200,6 +200,8 @@ impl Compiler {
     pub(super) fn selector(&mut self, text: &Text) -> Option<Selector> {
         let help = match text.value.as_str() {
             "*" => "write `key: []` for one count of all requests",
+            text if text.starts_with("descriptor.") => "name one, such as `descriptor.remote_address`",
+            text if text.starts_with("param.") => "name one, such as `param.username`",
             _ => "name one, such as `header.x-api-key` or `param.username`",
         };
         if self.refuse_glob(text, "the name in a selector", help) {

@@ -209,7 +209,7 @@ impl Compiler {
             let (message, help) = match &of {
                 None => (
                     "has neither `addresses`, `file` nor `crowdsec`",
-                    "add `addresses: [198.51.100.0/24]`, or `file:` with one entry a line",
+                    "add `addresses: [10.1.2.0/24]`, or `file:` with one entry a line",
                 ),
                 Some(_) => ("has no `file`", "add `file:` with one value a line"),
             };

@@ -11,6 +11,7 @@ mod default_names;
 mod deny_response;
 mod document;
 mod domains;
+mod example_outcomes;
 mod files;
 mod jwt;
 mod key;

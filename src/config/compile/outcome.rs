@@ -7,6 +7,8 @@ use std::time::Duration;
 use super::availability::Availability;
 use super::availability::otherwise;
 use super::compiler::Compiler;
+use super::example_outcomes::FAILURE;
+use super::example_outcomes::SUCCESS;
 use super::limit_context::Captures;
 use crate::config::raw;
 use crate::config::raw::Field;
@@ -29,7 +31,7 @@ impl Compiler {
     pub(super) fn outcome(&mut self, field: &Field<raw::outcome::Outcome>) -> Option<Arc<OutcomeRule>> {
         let raw = field.get()?;
         if raw.success.is_absent() && raw.failure.is_absent() {
-            let help = "add one of the two: `failure: {status: 401}`, or `success: {status: 302}`";
+            let help = format!("add one of the two: `failure: {FAILURE}`, or `success: {SUCCESS}`");
             self.mistakes.report(raw.at, "`outcome` has neither `success` nor `failure`", help);
         }
         let success = raw.success.get().map(|matchers| self.matchers(matchers, "success"));
@@ -133,13 +135,13 @@ impl Compiler {
             self.mistakes.report(
                 field.key().unwrap_or(raw.at),
                 "no client can become known here: no answer of this route is a success",
-                "add what a success looks like: `outcome: {success: {status: 302}}`",
+                format!("add what a success looks like: `outcome: {{success: {SUCCESS}}}`"),
             );
         }
         let remember = self.count(&raw.remember).unwrap_or(DEFAULT_REMEMBER);
         if let Some(given) = raw.remember.get().filter(|_| remember > MOST_REMEMBERED) {
             let message = format!("`{remember}` clients for each name are too many to remember");
-            self.mistakes.report(given.at, message, format!("write at most {MOST_REMEMBERED}"));
+            self.mistakes.report(given.at, message, format!("write at most `{MOST_REMEMBERED}`"));
         }
         let keep = self.span(&raw.r#for, DEFAULT_KEEP);
         if let Some(given) = raw.r#for.get().filter(|_| keep > LONGEST_KEEP.0) {
@@ -147,7 +149,7 @@ impl Compiler {
             self.mistakes.report(
                 given.at,
                 message,
-                format!("write at most {LONGEST_KEEP}: browsers keep no cookie longer"),
+                format!("write at most `{LONGEST_KEEP}`: browsers keep no cookie longer"),
             );
         }
         let of = self.names(&raw.of, captures)?;

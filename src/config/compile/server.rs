@@ -120,7 +120,7 @@ impl Compiler {
         show: impl Fn(u64) -> String,
     ) -> usize {
         if !(least..=most).contains(&value) {
-            let help = format!("write {} to {}", show(least), show(most));
+            let help = format!("write `{}` to `{}`", show(least), show(most));
             let message = format!("`{}` is too {}", show(value), if value < least { "small" } else { "large" });
             self.mistakes.report(at, message, help);
             return self.size(least, at);

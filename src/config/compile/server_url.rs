@@ -85,7 +85,7 @@ pub(super) fn server_url(url: &str) -> Result<ServerUrl, InvalidValue> {
     let name = name.map_err(|_| {
         InvalidValue::with(
             format!("no certificate can be for `{}`", parsed.host()),
-            "write a DNS name or an IP address",
+            "write one with a DNS name or an IP address, such as `https://app.internal`",
         )
     })?;
     Ok(ServerUrl { location: Location::Authority(parsed), verified_as: Some(name) })
@@ -175,7 +175,7 @@ mod tests {
         check("http://app/api", Err("write `http://app`: requests keep their own path"));
         check("http://app?x=1", Err("write `http://app`: requests keep their own path"));
         check("http://u:p@app", Err("remove the part before the `@`"));
-        check("https://a_b.-", Err("write a DNS name or an IP address"));
+        check("https://a_b.-", Err("write one with a DNS name or an IP address, such as `https://app.internal`"));
         for url in
             ["http://", "http://:80", "http://app:", "http://app:0", "http://app:99999", "http://a b", "http://[::1"]
         {

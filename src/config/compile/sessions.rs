@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::availability::Availability;
 use super::compiler::Compiler;
+use super::example_outcomes::SUCCESS;
 use super::limit_context::Captures;
 use crate::config::raw;
 use crate::config::raw::Document;
@@ -41,7 +42,7 @@ impl Compiler {
             self.mistakes.report(
                 field.key().unwrap_or(raw.at),
                 "nobody can sign in here: no answer of this route is a success",
-                "add what a success looks like: `outcome: {success: {status: 302}}`",
+                format!("add what a success looks like: `outcome: {{success: {SUCCESS}}}`"),
             );
         }
         if raw.cookies.is_absent() && raw.tokens.is_absent() {
@@ -57,7 +58,7 @@ impl Compiler {
             self.mistakes.report(
                 given.at,
                 message,
-                format!("write at most {LONGEST_KEEP}: browsers keep no cookie longer"),
+                format!("write at most `{LONGEST_KEEP}`: browsers keep no cookie longer"),
             );
         }
         let cookies = self.session_cookies(&raw.cookies);

@@ -83,7 +83,7 @@ impl Compiler {
         self.mistakes.report(
             *at,
             format!("`{value}` is not a possible number of {things}"),
-            format!("write a number from 1 to {LARGEST_CAPACITY}; a million {things} take about {memory}"),
+            format!("write a number from `1` to `{LARGEST_CAPACITY}`; a million {things} take about {memory}"),
         );
         None
     }

@@ -92,7 +92,7 @@ impl Compiler {
         if span.0.is_zero() {
             self.mistakes.report(*at, format!("a `{word}` of zero has no effect"), "write one such as `2s` or `20s`");
         } else if *span > LONGEST_WAIT {
-            let help = format!("write at most {LONGEST_WAIT}; clients hang up before that, use `ban` instead");
+            let help = format!("write at most `{LONGEST_WAIT}`; clients hang up before that, use `ban` instead");
             self.mistakes.report(*at, format!("a `{word}` of {span} is too long"), help);
         }
         Some(span.0)
@@ -105,7 +105,7 @@ impl Compiler {
                 self.mistakes.report(*at, "a `ban` of zero has no effect", "write one such as `15m`");
             } else if *span > LONGEST_BAN {
                 let help = format!(
-                    "write at most {LONGEST_BAN}; to refuse a client for ever, put it on a list under `access.deny`"
+                    "write at most `{LONGEST_BAN}`; to refuse a client for ever, put it on a list under `access.deny`"
                 );
                 self.mistakes.report(*at, format!("a `ban` of {span} is too long"), help);
             } else if let Some(before) = before.filter(|before| before >= span) {

@@ -16,7 +16,6 @@ use crate::config::raw::Field;
 use crate::config::raw::Text;
 use crate::listen::ListenerConfig;
 use crate::route::UpstreamId;
-use crate::spelling::listed;
 use crate::spelling::nearest;
 use crate::tls::CaCertificates;
 use crate::tls::InvalidCaCertificates;
@@ -93,7 +92,7 @@ impl Compiler {
             [] => ("`upstream` is missing", "write where requests go: `upstream: http://127.0.0.1:8000`".to_owned()),
             _ => (
                 "`upstream` is missing, and there are several `upstreams`",
-                format!("write which one is for requests that match no route: {}", listed(&names)),
+                format!("write which one is for requests that match no route: {}", choices(&names)),
             ),
         };
         self.mistakes.report(document.at, message, help);
@@ -270,4 +269,9 @@ impl Compiler {
             unhealthy: self.positive(&raw.unhealthy, 3),
         }
     }
+}
+
+/// `upstream: api` or `upstream: app`
+fn choices(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`upstream: {name}`")).collect::<Vec<_>>().join(" or ")
 }

@@ -95,7 +95,7 @@ impl ScalarValue for u64 {
         if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(InvalidValue::with(
                 format!("`{text}` is not a whole number"),
-                "write digits only, such as `20`",
+                "write digits only, such as `1`",
             ));
         }
         text.parse().map_err(|_| InvalidValue::with(format!("`{text}` is too large"), "write a smaller number"))

@@ -82,7 +82,7 @@ fn a_wrong_rate_says_what_is_wrong() {
 fn two_rates_for_one_window_are_a_mistake() {
     refuses(
         "5/minute; 10 per 60 seconds",
-        "two rates for the same window, `5/minute` and `10/minute`: keep the smaller one",
+        "two rates for the same window, `5/minute` and `10/minute`: write the smaller one, `5/minute`",
     );
 }
 

@@ -23,7 +23,7 @@ impl Webhook {
         let uri = text.trim().parse::<Uri>().map_err(|_| InvalidWebhook::NotHttp)?;
         let is_http = uri.scheme_str().is_some_and(|scheme| scheme == "http" || scheme == "https");
         let authority = uri.authority().map(Authority::as_str).unwrap_or_default();
-        if authority.contains('@') {
+        if is_http && authority.contains('@') {
             return Err(InvalidWebhook::Credentials);
         }
         if !is_http || uri.host().is_none_or(str::is_empty) || authority.ends_with(':') {
@@ -84,7 +84,15 @@ mod tests {
 
     #[test]
     fn only_http_urls_are_taken() {
-        for text in ["", "hooks.example.com/T0", "ftp://example.com/", "https://", "/T0", "https://example.com:/"] {
+        for text in [
+            "",
+            "hooks.example.com/T0",
+            "ftp://example.com/",
+            "https://",
+            "/T0",
+            "https://example.com:/",
+            "ops@example.com",
+        ] {
             assert_eq!(Webhook::parse(text), Err(InvalidWebhook::NotHttp), "{text}");
         }
         assert_eq!(Webhook::parse("https://me:secret@example.com/"), Err(InvalidWebhook::Credentials));

@@ -32,7 +32,7 @@ pub(in crate::store::redis) struct Login {
 }
 
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("this is not the address of a Redis server, write one such as redis://127.0.0.1:6379/0")]
+#[error("this is not the address of a Redis server, write one such as `redis://127.0.0.1:6379/0`")]
 pub struct InvalidUrl;
 
 /// The port of a sentinel if the URL has none.
