@@ -93,7 +93,7 @@ fn metadata_of_a_descriptor_is_left_out_and_said() {
 fn config_maps_and_documents_become_one_configuration_that_passes_check() {
     let map = format!(
         "apiVersion: v1\nkind: ConfigMap\ndata:\n  edge.yaml: |\n{}---\ndomain: shop\ndescriptors: [{{key: user}}]\n",
-        EDGE.lines().map(|line| format!("    {line}\n")).collect::<String>()
+        EDGE.lines().flat_map(|line| ["    ", line, "\n"]).collect::<String>()
     );
     let folder = Folder::with(&map);
     let ended = folder.run(&["convert", "ratelimit", "portcullis.yaml"]);

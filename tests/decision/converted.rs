@@ -436,7 +436,8 @@ fn a_file_holds_several_documents_and_says_that_the_service_reads_the_first() {
 
 /// A text behind a key, indented.
 fn block(indent: usize, text: &str) -> String {
-    text.lines().map(|line| format!("{}{line}\n", " ".repeat(indent))).collect()
+    let indent = " ".repeat(indent);
+    text.lines().flat_map(|line| [&indent, line, "\n"]).collect()
 }
 
 #[test]
