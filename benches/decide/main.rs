@@ -4,6 +4,7 @@ mod facts;
 mod list;
 mod plan;
 mod route;
+mod routes_many;
 mod store;
 
 use criterion::Criterion;
@@ -13,6 +14,7 @@ fn main() {
     facts::benches(&mut criterion);
     list::benches(&mut criterion);
     route::benches(&mut criterion);
+    routes_many::benches(&mut criterion);
     plan::benches(&mut criterion);
     store::benches(&mut criterion);
     criterion.final_summary();

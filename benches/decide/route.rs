@@ -43,9 +43,14 @@ pub(crate) fn benches(criterion: &mut Criterion) {
 }
 
 fn table(matches: &[&str]) -> RouteTable {
-    let route = |text: &&str| Route {
-        name: (*text).into(),
-        condition: Condition::short(text, Case::Ignored).expect("a match"),
+    let condition = |text: &str| Condition::short(text, Case::Ignored).expect("a match");
+    RouteTable::new(matches.iter().map(|text| route(text, condition(text))).collect())
+}
+
+pub(crate) fn route(name: &str, condition: Condition) -> Route {
+    Route {
+        name: name.into(),
+        condition,
         domain: None,
         upstream: UpstreamId(0),
         only: None,
@@ -55,6 +60,5 @@ fn table(matches: &[&str]) -> RouteTable {
         sessions: None,
         deny_response: None,
         denied: Vec::new(),
-    };
-    RouteTable::new(matches.iter().map(route).collect())
+    }
 }

@@ -62,6 +62,7 @@ mod redis_store;
 mod reload;
 mod replay;
 mod retries;
+mod routes_many;
 mod routing;
 mod selectors;
 mod servers;
