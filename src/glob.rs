@@ -7,7 +7,7 @@ use std::str::Chars;
 use caseless::default_case_fold_str;
 
 /// A pattern for a whole text.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Glob {
     text: Box<str>,
     tokens: Box<[Token]>,
@@ -15,7 +15,7 @@ pub struct Glob {
     folds: bool,
 }
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 enum Token {
     AnyText,
     AnyOne,

@@ -69,6 +69,7 @@ fn gauges(
         store_keys: keys,
         store_part: part,
         servers: servers.collect(),
+        routes: Arc::clone(snapshot.recorder.shown_routes()),
         lists: lists.gauges(),
         dropped_lines: sinks.dropped_lines(),
         certificates: Vec::new(),

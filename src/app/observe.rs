@@ -35,14 +35,14 @@ pub(super) fn observe(live: &Snapshot, sinks: &Sinks, now: Timestamp) -> Observe
     let (policy, metrics) = (&live.policy, sinks.metrics());
     let routes = policy.routes.all().iter().filter(|route| route.outcome.is_some());
     let totals = metrics.history().totals();
-    let limits = (0..).map(LimitId).zip(&policy.limits);
+    let limits = (0..).map(LimitId).zip(&policy.limits).zip(routes_of_limits(policy));
     let all_routes = (0..).map(RouteId).map(Some).zip(policy.routes.all().iter().map(Some));
     Observed {
         passed: totals.passed,
         untrusted_forwarding: metrics.untrusted_forwarding().requests(),
         untrusted_peers: metrics.untrusted_forwarding().take_peers(),
         busiest_client: busiest_client(sinks, &live.clients, now),
-        limits: limits.map(|(id, limit)| observed_limit(live, id, limit, &totals, metrics)).collect(),
+        limits: limits.map(|(limit, routes)| observed_limit(live, limit, &routes, &totals, metrics)).collect(),
         routes: routes.map(|route| observed_route(&route.name, metrics)).collect(),
         unseen: all_routes
             .chain([(None, None)])
@@ -59,11 +59,28 @@ fn unavailable_keys(live: &Snapshot) -> Option<UnavailableKeys> {
     Some(UnavailableKeys { source, reason, are_known: keys.set().is_some() })
 }
 
-fn observed_limit(live: &Snapshot, id: LimitId, limit: &Limit, totals: &Totals, metrics: &Metrics) -> ObservedLimit {
+/// By `LimitId` the routes that a limit stands on.
+fn routes_of_limits(policy: &Policy) -> Vec<Vec<(RouteId, &Route)>> {
+    let mut routes = vec![Vec::new(); policy.limits.len()];
+    for (id, route) in (0..).map(RouteId).zip(policy.routes.all()) {
+        for limit in &route.limits {
+            routes[usize::from(limit.0)].push((id, route));
+        }
+    }
+    routes
+}
+
+/// `own`: the routes that it stands on.
+fn observed_limit(
+    live: &Snapshot,
+    (id, limit): (LimitId, &Limit),
+    own: &[(RouteId, &Route)],
+    totals: &Totals,
+    metrics: &Metrics,
+) -> ObservedLimit {
     let policy = &live.policy;
     let stands_everywhere = policy.everywhere.contains(&id);
-    let has_it = |route: &&Route| !stands_everywhere && route.limits.contains(&id);
-    let routes: Vec<_> = policy.routes.all().iter().filter(has_it).collect();
+    let routes: Vec<&Route> = own.iter().filter(|_| !stands_everywhere).map(|(_, route)| *route).collect();
     let mut others = routes.iter().flat_map(|route| &route.limits).map(|&other| policy.limit(other));
     let is_replaced = others.any(|other| other.descriptors.replaces.contains(&limit.name));
     ObservedLimit {
@@ -77,7 +94,7 @@ fn observed_limit(live: &Snapshot, id: LimitId, limit: &Limit, totals: &Totals, 
             || is_replaced,
         routes: routes.iter().map(|route| route.name.to_string()).collect(),
         domain: routes.iter().find_map(|route| route.domain.as_deref()).map(str::to_owned),
-        waits_for_rare_requests: is_left_out(live, id, limit)
+        waits_for_rare_requests: is_left_out(live, limit, own.iter().map(|(id, _)| *id), stands_everywhere)
             || !routes.is_empty() && routes.iter().all(|route| waits_for_rare_requests(route, limit, totals)),
         passed: if stands_everywhere {
             totals.passed
@@ -97,13 +114,21 @@ fn pattern(part: &KeyPart) -> Option<&str> {
 }
 
 /// Whether a limit on concurrent requests counts none that a proxy asks about, which other advice says.
-fn is_left_out(live: &Snapshot, id: LimitId, limit: &Limit) -> bool {
-    let stands_everywhere = live.policy.everywhere.contains(&id);
-    let all = (0..).map(RouteId).map(Some).zip(live.policy.routes.all());
-    let has_it = all.filter(|(_, route)| stands_everywhere || route.limits.contains(&id)).map(|(route, _)| route);
-    let unrouted = stands_everywhere.then_some(None);
+fn is_left_out(
+    live: &Snapshot,
+    limit: &Limit,
+    mut own: impl Iterator<Item = RouteId>,
+    stands_everywhere: bool,
+) -> bool {
     let is_unseen = |route| live.recorder.is_unseen(route);
-    matches!(limit.rule, Rule::Concurrent(_)) && has_it.chain(unrouted).any(is_unseen)
+    if !matches!(limit.rule, Rule::Concurrent(_)) {
+        return false;
+    }
+    if !stands_everywhere {
+        return own.any(|id| is_unseen(Some(id)));
+    }
+    let all = (0..).map(RouteId).zip(live.policy.routes.all()).map(|(id, _)| Some(id));
+    all.chain([None]).any(is_unseen)
 }
 
 /// Whether a limit is only for requests with something that an ordinary one may lack: its route waits for them, or it chooses

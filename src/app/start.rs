@@ -100,6 +100,7 @@ impl App {
             followed,
             audit,
             log: log_settings,
+            route_series,
             connections,
             requests,
             tracing,
@@ -119,7 +120,7 @@ impl App {
 
         // Counts that are taken over go on by the clock that they were counted by.
         let clock = predecessor.as_ref().and_then(Predecessor::clock).cloned().unwrap_or_else(Clock::system);
-        let parts = SnapshotParts { policy, clients, upstreams, requests, tracing, tokens };
+        let parts = SnapshotParts { policy, clients, upstreams, requests, tracing, tokens, route_series };
         let preparation = Preparation {
             store: store_settings.clone(),
             clock: clock.clone(),

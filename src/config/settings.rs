@@ -13,6 +13,7 @@ use crate::files::WatchedFile;
 use crate::gateway;
 use crate::listen;
 use crate::record::LogSettings;
+use crate::record::RouteSeries;
 use crate::record::audit::AuditSettings;
 use crate::record::notify::NotifySettings;
 use crate::record::spans::TracingSettings;
@@ -34,6 +35,7 @@ pub struct Settings {
     pub followed: Vec<ListSource>,
     pub audit: AuditSettings,
     pub log: LogSettings,
+    pub route_series: RouteSeries,
     pub connections: listen::Settings,
     pub requests: gateway::GatewaySettings,
     /// `None`: no request is traced.

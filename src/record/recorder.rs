@@ -14,6 +14,7 @@ use super::LogFormat;
 use super::LogSettings;
 use super::Metrics;
 use super::RequestRecord;
+use super::RouteSeries;
 use super::ServerNames;
 use super::Sinks;
 use super::access_log;
@@ -24,8 +25,10 @@ use super::kept_requests::DecisionFacts;
 use super::kept_requests::KeptRequest;
 use super::kept_requests::KeptRequests;
 use super::kept_requests::PolicyFacts;
+use super::metrics::CountedRoute;
 use super::metrics::LimitMetrics;
 use super::metrics::RouteMetrics;
+use super::metrics::ShownRoutes;
 use super::metrics::UpstreamMetrics;
 use super::notify::WebhookChannel;
 use super::notify::WebhookChannels;
@@ -52,6 +55,10 @@ pub struct Recorder {
     log: Option<RequestLog>,
     /// First those of requests without a route, then by `RouteId`.
     routes: Vec<RouteMetrics>,
+    /// Counts requests on routes without series of their own once more.
+    other_routes: RouteMetrics,
+    route_series: RouteSeries,
+    shown_routes: Arc<ShownRoutes>,
     /// By `LimitId`.
     limits: Vec<LimitMetrics>,
     /// The channels that each limit notifies, by `LimitId`.
@@ -88,14 +95,18 @@ impl Recorder {
     ) -> Self {
         let metrics = &sinks.metrics;
         let format = settings.format.unwrap_or(sinks.default_format);
-        let names = [None].into_iter().chain(policy.routes.all().iter().map(|route| Some(route.name.clone())));
+        let routes = policy.routes.all().iter().map(|route| CountedRoute::Named(Arc::clone(&route.name)));
+        let routes = [CountedRoute::NoRoute].into_iter().chain(routes);
         Self {
             log: settings.requests.then(|| RequestLog {
                 lines: Arc::clone(&sinks.lines),
                 format,
                 query: settings.query,
             }),
-            routes: names.map(|name| RouteMetrics::new(metrics, name)).collect(),
+            routes: routes.map(RouteMetrics::new).collect(),
+            other_routes: RouteMetrics::new(CountedRoute::Others),
+            route_series: RouteSeries::All,
+            shown_routes: Arc::default(),
             limits: policy.limits.iter().map(|limit| LimitMetrics::new(&limit.name)).collect(),
             channels: Vec::new(),
             tracer: None,
@@ -121,6 +132,19 @@ impl Recorder {
         self
     }
 
+    /// Sets which routes of `policy` have series of their own.
+    #[must_use]
+    pub fn with_route_series(mut self, policy: &Policy, series: RouteSeries) -> Self {
+        self.shown_routes = Arc::new(series.shown(policy.routes.all().iter().map(|route| &route.name)));
+        self.route_series = series;
+        self
+    }
+
+    /// Which routes a scrape shows by their names.
+    pub fn shown_routes(&self) -> &Arc<ShownRoutes> {
+        &self.shown_routes
+    }
+
     /// Sets who traces requests.
     #[must_use]
     pub fn with_tracer(mut self, tracer: Option<Arc<Tracer>>) -> Self {
@@ -143,7 +167,7 @@ impl Recorder {
     ) {
         let Some(tracer) = &self.tracer else { return };
         let names = SpanNames {
-            route: request.route.map(|route| &*self.route(Some(route)).name),
+            route: request.route.map(|route| self.route(Some(route)).route.label()),
             upstream: request.upstream.map(|upstream| &*self.upstream(upstream.id).name),
             server_scheme,
         };
@@ -195,7 +219,7 @@ impl Recorder {
         self.report(request);
         if let Some(RequestLog { lines, format, query }) = &self.log {
             let context = LineContext {
-                route: request.route.map(|route| &*self.route(Some(route)).name),
+                route: request.route.map(|route| self.route(Some(route)).route.label()),
                 upstream: request.upstream.map(|upstream| &*self.upstream(upstream.id).name),
                 query: request.query.filter(|_| *query),
                 limits: &self.limits,
@@ -245,7 +269,7 @@ impl Recorder {
             list: request.list.map(Box::from),
             key: applied.and_then(|applied| applied.masked_key.as_ref()).map(|key| key.parts.clone()),
             client: Some(request.identity.client.address()),
-            route: request.route.map(|route| Arc::clone(&self.route(Some(route)).name)),
+            route: request.route.and_then(|route| self.route(Some(route)).route.name()),
             request_id: Some(request.request_id.into()),
             decision: Some(request.decision.as_str()),
             ban: request.ban.map(Box::from),
@@ -283,20 +307,29 @@ impl Recorder {
     }
 
     fn count(&self, request: &RequestRecord<'_>) {
-        let route = self.route(request.route);
-        route.requests(&self.metrics, request.decision, request.status).inc();
-        route.request_duration.observe(request.duration);
-        if let Some(outcome) = request.outcome {
-            route.outcomes(&self.metrics, outcome).inc();
-        }
-        if let Some(duration) = request.decision_duration {
-            route.decision_duration.observe(duration);
-        }
+        self.count_on_route(request);
         for report in request.limits {
             self.limits[usize::from(report.limit.0)].count(&self.metrics, *report);
         }
         if let Some(upstream) = request.upstream {
             self.upstream(upstream.id).count(&self.metrics, upstream);
+        }
+    }
+
+    fn count_on_route(&self, request: &RequestRecord<'_>) {
+        let own = self.route(request.route);
+        let has_series = request.route.is_none_or(|id| self.route_series.has_own(id.0.into()));
+        let others = (!has_series).then_some(&self.other_routes);
+        for route in [own].into_iter().chain(others) {
+            route.requests(&self.metrics, request.decision, request.status).inc();
+            if let Some(outcome) = request.outcome {
+                route.outcomes(&self.metrics, outcome).inc();
+            }
+        }
+        let durations = others.unwrap_or(own).durations(&self.metrics);
+        durations.request.observe(request.duration);
+        if let Some(duration) = request.decision_duration {
+            durations.decision.observe(duration);
         }
     }
 

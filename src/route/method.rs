@@ -29,6 +29,18 @@ impl MethodSet {
         other.0.iter().all(|method| self.contains(method.0.as_str()))
     }
 
+    /// The one method that was written; `None`: there are several.
+    pub(super) fn only(&self) -> Option<&str> {
+        let [method] = &self.0[..] else { return None };
+        Some(method.0.as_str())
+    }
+
+    /// The first method, and under which name a set holds it too.
+    pub(super) fn names_of_first(&self) -> impl Iterator<Item = &str> {
+        let first = self.0.first().map(|method| method.0.as_str());
+        first.into_iter().chain(first.filter(|name| *name == "HEAD").map(|_| "GET"))
+    }
+
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

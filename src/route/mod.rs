@@ -20,6 +20,8 @@ pub use self::definition::RouteId;
 pub use self::definition::UpstreamId;
 pub use self::host::HostPattern;
 pub use self::host::InvalidHostPattern;
+pub use self::inclusion::UnreachableRoute;
+pub use self::inclusion::unreachable_routes;
 pub use self::known_clients::KnownBy;
 pub use self::known_clients::KnownClients;
 pub use self::method::InvalidMethod;

@@ -1,5 +1,7 @@
 //! Regular expressions over the canonical path.
 
+pub(super) mod required;
+
 use std::borrow::Cow;
 use std::fmt;
 
@@ -7,6 +9,8 @@ use caseless::default_case_fold_str;
 use regex::Regex;
 use regex::RegexBuilder;
 
+use self::required::AnyOf;
+use self::required::required_texts;
 use super::pattern::Case;
 use crate::key::Captures;
 use crate::regular_expression::compile_within;
@@ -18,18 +22,24 @@ use crate::request::CanonicalPath;
 pub struct PathRegex {
     regex: Regex,
     case: Case,
+    required: Box<[AnyOf]>,
     compiled_bytes: usize,
 }
 
 /// A compiled expression larger than this is a mistake.
 const MAX_COMPILED_BYTES: usize = 4 << 20;
 
+/// What one letter of a text takes in the index of routes.
+const BYTES_PER_LETTER: usize = 16;
+
 impl PathRegex {
     pub fn new(text: &str, case: Case) -> Result<Self, InvalidPathRegex> {
         let compile = |bound| RegexBuilder::new(text).case_insensitive(case == Case::Ignored).size_limit(bound).build();
         let (regex, compiled_bytes) =
             compile_within(MAX_COMPILED_BYTES, compile).map_err(|error| InvalidPathRegex::from(&error))?;
-        Ok(Self { regex, case, compiled_bytes })
+        let required = required_texts(text, case);
+        let texts = required.iter().flatten().map(|text| text.len()).sum::<usize>();
+        Ok(Self { regex, case, required, compiled_bytes: compiled_bytes + texts * BYTES_PER_LETTER })
     }
 
     /// So much memory it takes at most.
@@ -60,6 +70,16 @@ impl PathRegex {
     /// Whether captured values keep their case.
     pub fn case(&self) -> Case {
         self.case
+    }
+
+    /// As it is written.
+    pub(super) fn text(&self) -> &str {
+        self.regex.as_str()
+    }
+
+    /// Of each of these, every matching path has one text.
+    pub(super) fn required(&self) -> &[AnyOf] {
+        &self.required
     }
 
     /// Whether both have the same text and the same case.

@@ -8,7 +8,7 @@ use crate::request::CanonicalPath;
 use crate::request::path::script;
 
 /// Whether case matters when letters are compared.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Case {
     #[default]
     Ignored,

@@ -5,6 +5,7 @@ use crate::app::snapshot;
 use crate::app::snapshot::SnapshotParts;
 use crate::app::token_keys::OpenKeys;
 use crate::config;
+use crate::record::RouteSeries;
 use crate::record::Sinks;
 use crate::record::notify::WebhookChannels;
 
@@ -78,7 +79,8 @@ fn check(after: &str, expected: &str) {
 fn snapshot(text: &str, previous: Option<&Snapshot>) -> Snapshot {
     let settings = config::read("portcullis.yaml".as_ref(), text.to_owned(), &|_| None).expect("a good configuration");
     let config::Settings { policy, clients, upstreams, requests, tracing, log, .. } = settings;
-    let parts = SnapshotParts { policy, clients, upstreams, requests, tracing, tokens: None };
+    let parts =
+        SnapshotParts { policy, clients, upstreams, requests, tracing, tokens: None, route_series: RouteSeries::All };
     snapshot::build(
         parts,
         &log,

@@ -98,6 +98,7 @@ impl ConfigReader {
             followed,
             audit,
             log,
+            route_series,
             connections,
             requests,
             tracing,
@@ -109,7 +110,7 @@ impl ConfigReader {
         } = load().map_err(ReloadError::Mistakes)?;
         let trail = open_trail(&sinks, &audit, streams.as_ref(), &outputs)?;
         let channels = sinks.event_bus().open_channels(&notify, &channels, sinks.metrics());
-        let parts = SnapshotParts { policy, clients, upstreams, requests, tracing, tokens };
+        let parts = SnapshotParts { policy, clients, upstreams, requests, tracing, tokens, route_series };
         let (lists, keys) = (lists.reopen(followed, &clock), keys.reopen(parts.tokens.as_ref()));
         let snapshot = snapshot::build(parts, &log, &channels, (&lists, &keys), Some(&previous), &sinks);
         let changes = Changes::between(&previous, &snapshot);

@@ -1,5 +1,6 @@
 //! Default names of routes, and the first part of the default names of their limits.
 
+use std::collections::HashMap;
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -11,29 +12,38 @@ use crate::config::raw::route::Match;
 use crate::config::raw::route::Route;
 use crate::record::NO_ROUTE;
 use crate::record::NO_ROUTE_LABEL;
+use crate::record::OTHER_ROUTES_LABEL;
+use crate::record::RouteSeries;
 
 /// The names of routes, given and default.
 #[derive(Debug)]
-pub(super) struct RouteNames(HashSet<String>);
+pub(super) struct RouteNames {
+    taken: HashSet<String>,
+    /// The last number of each title.
+    numbers: HashMap<String, usize>,
+}
 
 impl RouteNames {
-    /// Reserves every name in the configuration, so that no default name collides with one, and those of no route.
-    pub(super) fn reserving(routes: &[Route]) -> Self {
+    /// Reserves every name in the configuration, so that no default name collides with one, and those of no route and of
+    /// several.
+    pub(super) fn reserving(routes: &[Route], series: RouteSeries) -> Self {
+        let of_others = (series != RouteSeries::All).then_some(OTHER_ROUTES_LABEL);
         let given = routes.iter().filter_map(|route| route.name.get()).map(|name| name.value.clone());
-        Self(given.chain([NO_ROUTE, NO_ROUTE_LABEL].map(str::to_owned)).collect())
+        let taken = [NO_ROUTE, NO_ROUTE_LABEL].into_iter().chain(of_others).map(str::to_owned).chain(given).collect();
+        Self { taken, numbers: HashMap::new() }
     }
 
     /// The text of a match, with a number if that is taken.
     pub(super) fn default_name(&mut self, matched: Option<&Match>) -> Arc<str> {
         let title = matched.map(match_text).unwrap_or_default();
-        let mut name = title.clone();
-        for attempt in 2.. {
-            if self.0.insert(name.clone()) {
-                break;
+        let number = self.numbers.entry(title.clone()).or_default();
+        loop {
+            *number += 1;
+            let name = if *number == 1 { title.clone() } else { format!("{title} ({number})") };
+            if self.taken.insert(name.clone()) {
+                return name.into();
             }
-            name = format!("{title} ({attempt})");
         }
-        name.into()
     }
 }
 

@@ -70,6 +70,7 @@ impl Compiler {
             lists: &lists,
             channels: &channels,
             limits: &mut limits,
+            route_series: Self::route_series(document),
         };
         let routes = self.routes(document, context);
         limits.mark_names(&routes);
@@ -103,6 +104,7 @@ impl Compiler {
             followed,
             audit: self.audit(document),
             log: Self::log(document),
+            route_series: Self::route_series(document),
             requests: self.requests(document, &connections),
             tracing: self.tracing(document),
             tokens,

@@ -30,6 +30,8 @@ use crate::route::Route;
 pub(super) struct Limits {
     /// Every name in the configuration, so that no default name collides with one.
     chosen: HashSet<String>,
+    /// The last number that was put after each default name that was taken.
+    numbers: HashMap<String, usize>,
     /// With the place of the first definition.
     by_name: HashMap<Arc<str>, (LimitId, SourceRange)>,
     /// By `LimitId`.
@@ -68,15 +70,16 @@ impl Limits {
     }
 
     /// The default name of the limit at `position`, from 1, under `owner`.
-    fn default_name(&self, owner: &str, position: usize) -> Arc<str> {
+    fn default_name(&mut self, owner: &str, position: usize) -> Arc<str> {
         let taken = |name: &str| self.chosen.contains(name) || self.by_name.contains_key(name);
         let first = format!("{owner}-{position}");
         let mut name = first.clone();
-        for attempt in 2.. {
-            if !taken(&name) {
-                break;
+        if taken(&name) {
+            let number = self.numbers.entry(first.clone()).or_insert(1);
+            while taken(&name) {
+                *number += 1;
+                name = format!("{first}-{number}");
             }
-            name = format!("{first}-{attempt}");
         }
         name.into()
     }

@@ -8,6 +8,8 @@ use crate::config::raw::Text;
 use crate::glob::Glob;
 use crate::record::NO_ROUTE;
 use crate::record::NO_ROUTE_LABEL;
+use crate::record::OTHER_ROUTES_LABEL;
+use crate::record::RouteSeries;
 use crate::spelling::listed;
 use crate::spelling::nearest;
 
@@ -47,19 +49,18 @@ impl Compiler {
         None
     }
 
-    /// Reports the name of a route under which requests on no route are counted.
-    pub(super) fn refuse_no_route(&mut self, name: &Text) {
-        let place = match name.value.as_str() {
-            NO_ROUTE => "in the history,",
-            NO_ROUTE_LABEL => "in metrics,",
+    /// Reports the name of a route under which requests on no route are counted, or on those without series of their own.
+    pub(super) fn refuse_no_route(&mut self, name: &Text, series: RouteSeries) {
+        let counted = match name.value.as_str() {
+            NO_ROUTE => "in the history, requests on no route",
+            NO_ROUTE_LABEL => "in metrics, requests on no route",
+            OTHER_ROUTES_LABEL if series != RouteSeries::All => {
+                "in metrics, requests on routes beyond `metrics.routes`"
+            }
             _ => return,
         };
         let message = format!("a route cannot be called `{}`", name.value);
-        self.mistakes.report(
-            name.at,
-            message,
-            format!("{place} requests on no route are counted under that name: rename the route"),
-        );
+        self.mistakes.report(name.at, message, format!("{counted} are counted under that name: rename the route"));
     }
 
     /// Reports the name of a limit that `RateLimit` headers give to a further rate of another limit.

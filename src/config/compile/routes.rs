@@ -16,6 +16,7 @@ use super::lists::Lists;
 use super::upstreams::Upstreams;
 use crate::config::raw;
 use crate::config::raw::Document;
+use crate::record::RouteSeries;
 use crate::route::Case;
 use crate::route::Route;
 use crate::route::UpstreamId;
@@ -28,6 +29,7 @@ pub(super) struct RouteContext<'s> {
     pub lists: &'s Lists,
     pub channels: &'s Channels,
     pub limits: &'s mut Limits,
+    pub route_series: RouteSeries,
 }
 
 impl Compiler {
@@ -40,7 +42,7 @@ impl Compiler {
         }
         self.refuse_repeated_names(&raw.items);
         self.refuse_repeated_domains(&raw.items);
-        let mut route_names = RouteNames::reserving(&raw.items);
+        let mut route_names = RouteNames::reserving(&raw.items, shared.route_series);
         raw.items.iter().map(|route| self.route(route, &mut route_names, &mut shared)).collect()
     }
 
@@ -58,7 +60,7 @@ impl Compiler {
 
         // Without a name the limits are named after the match, with letters and digits alone.
         let (name, owner) = if let Some(name) = raw.name.get() {
-            self.refuse_no_route(name);
+            self.refuse_no_route(name, shared.route_series);
             let name = self.name(name).unwrap_or_else(|| Arc::from(""));
             (Arc::clone(&name), name.to_string())
         } else {

@@ -12,10 +12,16 @@ use crate::gateway::HeaderStyle;
 use crate::listen;
 use crate::record::LogFormat;
 use crate::record::LogSettings;
+use crate::record::RouteSeries;
 use crate::units::Size;
 use crate::units::Span;
 
 impl Compiler {
+    pub(super) fn route_series(document: &Document) -> RouteSeries {
+        let routes = document.metrics.get().and_then(|metrics| metrics.routes.get());
+        routes.map(|routes| routes.value).unwrap_or_default()
+    }
+
     pub(super) fn log(document: &Document) -> LogSettings {
         let Some(log) = document.log.get() else { return LogSettings::default() };
         LogSettings {

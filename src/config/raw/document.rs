@@ -10,6 +10,7 @@ use super::list::Access;
 use super::list::List;
 use super::record::Audit;
 use super::record::Channel;
+use super::record::Metrics;
 use super::record::Tracing;
 use super::route::Route;
 use super::section::section;
@@ -62,6 +63,8 @@ section! {
         audit: Audit,
         /// The request log and the operational log.
         log: Log,
+        /// The metrics of the admin listener.
+        metrics: Metrics,
         /// Spans of requests for OpenTelemetry. Default: no request is traced.
         tracing: Tracing,
         /// Bounds of connections and requests.

@@ -1,8 +1,9 @@
-//! The `notify`, `audit` and `tracing` sections.
+//! The `notify`, `audit`, `metrics` and `tracing` sections.
 
 use super::section::section;
 use super::value::Spanned;
 use super::value::Text;
+use crate::record::RouteSeries;
 use crate::record::spans::SampleRatio;
 use crate::units::Span;
 
@@ -63,6 +64,15 @@ section! {
     }
     required {
         key => "name the stream: `key: portcullis:audit`",
+    }
+}
+
+section! {
+    /// The metrics of the admin listener.
+    Metrics {
+        /// How many routes have series of their own, in the order in which they are tried; all others are counted together
+        /// under `route="other"`. `off`: none has. Default: every route.
+        routes: Spanned<RouteSeries>,
     }
 }
 

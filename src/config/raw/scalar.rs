@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::num::IntErrorKind;
 use std::num::NonZeroU32;
 
 use ipnet::IpNet;
@@ -15,6 +16,7 @@ use crate::config::mistakes::Mistakes;
 use crate::config::yaml::Content;
 use crate::config::yaml::Node;
 use crate::list::network;
+use crate::record::RouteSeries;
 use crate::record::spans::InvalidSampleRatio;
 use crate::record::spans::SampleRatio;
 use crate::store::settings::Nodes;
@@ -127,6 +129,29 @@ impl ScalarValue for Nodes {
 
     fn schema() -> Value {
         json!({ "anyOf": [{ "enum": ["auto"] }, { "type": "integer", "minimum": 1, "maximum": u32::MAX }] })
+    }
+}
+
+impl ScalarValue for RouteSeries {
+    const EXPECTED: &'static str = "`off` or a number";
+
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
+        if text == "off" {
+            return Ok(Self::First(0));
+        }
+        let wrong = |message| InvalidValue::with(message, "write `off`, or how many routes have series, such as `100`");
+        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(wrong(format!("`{text}` is neither `off` nor a whole number")));
+        }
+        match text.parse::<NonZeroU32>() {
+            Ok(count) => Ok(Self::First(count.get() as usize)),
+            Err(error) if *error.kind() == IntErrorKind::Zero => Err(wrong("`0` is too small".to_owned())),
+            Err(_) => Err(wrong(format!("`{text}` is too large"))),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "anyOf": [{ "enum": ["off"] }, { "type": "integer", "minimum": 1, "maximum": u32::MAX }] })
     }
 }
 

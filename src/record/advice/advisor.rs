@@ -1,6 +1,7 @@
 //! Keeps the advice that holds now.
 
 use std::collections::BTreeMap;
+use std::collections::HashSet;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -64,15 +65,15 @@ impl State {
 
     /// Drops what was known of limits and routes that are not in force any more.
     fn forget_others(&mut self, observed: &Observed, now: Timestamp) {
-        let has_limit = |name: &str| observed.limits.iter().any(|limit| limit.name == name);
-        let is_unseen = |name: &str| observed.unseen.iter().any(|route| route.name == name);
-        let has_route = |name: &str| observed.routes.iter().any(|route| route.name == name);
+        let limits: HashSet<&str> = observed.limits.iter().map(|limit| &*limit.name).collect();
+        let unseen: HashSet<&str> = observed.unseen.iter().map(|route| &*route.name).collect();
+        let routes: HashSet<&str> = observed.routes.iter().map(|route| &*route.name).collect();
         let is_in_force = |(kind, name): &Subject| match kind {
             AdviceKind::MissingField | AdviceKind::PatternMatchesNothing | AdviceKind::LimitNeverCounted => {
-                has_limit(name)
+                limits.contains(&**name)
             }
-            AdviceKind::OutcomeMatchesNeither => has_route(name),
-            AdviceKind::AnswersUnseen => is_unseen(name),
+            AdviceKind::OutcomeMatchesNeither => routes.contains(&**name),
+            AdviceKind::AnswersUnseen => unseen.contains(&**name),
             AdviceKind::UntrustedForwarding
             | AdviceKind::OneClient
             | AdviceKind::KeysUnavailable

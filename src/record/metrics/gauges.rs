@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::ShownRoutes;
 use crate::clock::Timestamp;
 
 #[derive(Clone, Debug, Default)]
@@ -22,6 +23,8 @@ pub struct Gauges {
     /// Upstream, server, and whether the server is healthy.
     pub servers: Vec<(Arc<str>, Arc<str>, bool)>,
     pub dropped_lines: u64,
+    /// Which routes have series of their own.
+    pub routes: Arc<ShownRoutes>,
     /// The lists that follow a source.
     pub lists: Vec<ListGauge>,
     /// For each name of the certificates in use, the Unix time at which what is shown for it ends.

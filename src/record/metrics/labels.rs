@@ -2,6 +2,8 @@
 
 use prometheus_client::encoding::EncodeLabelSet;
 
+use super::route_series::OfRoute;
+
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 pub(super) struct RequestLabels {
     pub(super) route: String,
@@ -78,4 +80,22 @@ pub(super) struct SpanLabels {
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 pub(super) struct BuildLabels {
     pub(super) version: &'static str,
+}
+
+impl OfRoute for RequestLabels {
+    fn route(&self) -> &str {
+        &self.route
+    }
+}
+
+impl OfRoute for OutcomeLabels {
+    fn route(&self) -> &str {
+        &self.route
+    }
+}
+
+impl OfRoute for RouteLabels {
+    fn route(&self) -> &str {
+        &self.route
+    }
 }

@@ -40,9 +40,9 @@ use super::labels::StoreLabels;
 use super::names;
 use super::names::MetricName;
 use super::process::ProcessCollector;
+use super::route::CountedRoute;
+use super::route_series::RouteFamily;
 use crate::decision::FoundKey;
-use crate::record::NO_ROUTE;
-use crate::record::NO_ROUTE_LABEL;
 use crate::record::advice::UntrustedForwarding;
 use crate::record::history::History;
 use crate::record::history::Subject;
@@ -51,11 +51,11 @@ use crate::record::history::Subject;
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
-    requests: Family<RequestLabels, Counter>,
+    requests: RouteFamily<RequestLabels, Counter>,
     limit_decisions: Family<LimitLabels, Counter>,
-    outcomes: Family<OutcomeLabels, Counter>,
-    request_duration: Family<RouteLabels, Histogram>,
-    decision_duration: Family<RouteLabels, Histogram>,
+    outcomes: RouteFamily<OutcomeLabels, Counter>,
+    request_duration: RouteFamily<RouteLabels, Histogram>,
+    decision_duration: RouteFamily<RouteLabels, Histogram>,
     upstream_requests: Family<ServerLabels, Counter>,
     upstream_errors: Family<FailureLabels, Counter>,
     upstream_healthy: Family<ServerLabels, Gauge>,
@@ -185,6 +185,10 @@ impl Metrics {
     }
 
     fn set(&self, gauges: &Gauges) {
+        self.requests.show(&gauges.routes);
+        self.outcomes.show(&gauges.routes);
+        self.request_duration.show(&gauges.routes);
+        self.decision_duration.show(&gauges.routes);
         let store = StoreLabels { kind: gauges.store };
         self.store_up.get_or_create(&store).set(i64::from(gauges.store_up));
         if let Some(part) = gauges.store_part {
@@ -251,17 +255,16 @@ impl Metrics {
         self.audit_dropped.get_or_create_owned(&PlaceLabels { place })
     }
 
-    /// `None`: of requests without a route.
     pub(in crate::record) fn requests(
         &self,
-        route: Option<&Arc<str>>,
+        route: &CountedRoute,
         decision: &'static str,
         status: &'static str,
     ) -> Counter {
-        let label = route.map_or(NO_ROUTE_LABEL, |name| name).to_owned();
-        let counter = self.requests.get_or_create_owned(&RequestLabels { route: label, decision, status });
-        let name = route.map_or_else(|| Arc::from(NO_ROUTE), Arc::clone);
-        self.history.follow(Subject::Route(name), decision, status, &counter);
+        let counter = self.requests.get_or_create(&RequestLabels { route: route.label().to_owned(), decision, status });
+        if let Some(name) = route.name() {
+            self.history.follow(Subject::Route(name), decision, status, &counter);
+        }
         counter
     }
 
@@ -272,15 +275,15 @@ impl Metrics {
     }
 
     pub(in crate::record) fn outcomes(&self, route: &str, outcome: &'static str) -> Counter {
-        self.outcomes.get_or_create_owned(&OutcomeLabels { route: route.to_owned(), outcome })
+        self.outcomes.get_or_create(&OutcomeLabels { route: route.to_owned(), outcome })
     }
 
     pub(in crate::record) fn request_duration(&self, route: &str) -> Histogram {
-        self.request_duration.get_or_create_owned(&RouteLabels { route: route.to_owned() })
+        self.request_duration.get_or_create(&RouteLabels { route: route.to_owned() })
     }
 
     pub(in crate::record) fn decision_duration(&self, route: &str) -> Histogram {
-        self.decision_duration.get_or_create_owned(&RouteLabels { route: route.to_owned() })
+        self.decision_duration.get_or_create(&RouteLabels { route: route.to_owned() })
     }
 
     pub(in crate::record) fn upstream_requests(&self, upstream: &str, server: &str) -> Counter {

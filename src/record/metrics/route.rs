@@ -12,39 +12,51 @@ use super::Histogram;
 use super::Metrics;
 use crate::outcome::Outcome;
 use crate::record::DecisionLabel;
+use crate::record::NO_ROUTE;
 use crate::record::NO_ROUTE_LABEL;
+use crate::record::OTHER_ROUTES_LABEL;
 use crate::record::ObservedOutcome;
 
-/// A counter is created when it is first added to, so that a scrape has no rows of zeros.
+/// A counter is created when it is first added to, and histograms with the first request, so that a scrape has no rows of zeros
+/// for routes that nobody asks for.
 #[derive(Debug)]
 pub(in crate::record) struct RouteMetrics {
-    pub(in crate::record) name: Arc<str>,
-    /// These are the requests without a route.
-    is_unrouted: bool,
+    pub(in crate::record) route: CountedRoute,
     /// By decision and class of the status.
     requests: [[OnceLock<Counter>; STATUS_CLASSES.len()]; DecisionLabel::ALL.len()],
     /// By outcome, the unknown one last.
     outcomes: [OnceLock<Counter>; Outcome::ALL.len() + 1],
-    pub(in crate::record) request_duration: Histogram,
-    pub(in crate::record) decision_duration: Histogram,
+    durations: OnceLock<Durations>,
     /// A proxy has asked about a request that passed. Only advice reads it.
     pub(in crate::record) is_asked_about: AtomicBool,
+}
+
+/// What is counted together.
+#[derive(Clone, Debug)]
+pub(in crate::record) enum CountedRoute {
+    Named(Arc<str>),
+    /// Requests on no route.
+    NoRoute,
+    /// The routes without series of their own, beside what is counted for each of them.
+    Others,
+}
+
+/// How long requests on a route take.
+#[derive(Debug)]
+pub(in crate::record) struct Durations {
+    pub(in crate::record) request: Histogram,
+    pub(in crate::record) decision: Histogram,
 }
 
 const STATUS_CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
 impl RouteMetrics {
-    /// `None`: of requests without a route.
-    pub(in crate::record) fn new(metrics: &Metrics, route: Option<Arc<str>>) -> Self {
-        let is_unrouted = route.is_none();
-        let name = route.unwrap_or_else(|| NO_ROUTE_LABEL.into());
+    pub(in crate::record) fn new(route: CountedRoute) -> Self {
         Self {
-            is_unrouted,
+            route,
             requests: array::from_fn(|_| array::from_fn(|_| OnceLock::new())),
             outcomes: array::from_fn(|_| OnceLock::new()),
-            request_duration: metrics.request_duration(&name),
-            decision_duration: metrics.decision_duration(&name),
-            name,
+            durations: OnceLock::new(),
             is_asked_about: AtomicBool::new(false),
         }
     }
@@ -57,11 +69,7 @@ impl RouteMetrics {
     ) -> &Counter {
         let class = status.map_or(0, |status| usize::from(status.as_u16() / 100).min(5));
         self.requests[decision as usize][class]
-            .get_or_init(|| metrics.requests(self.route(), decision.as_str(), STATUS_CLASSES[class]))
-    }
-
-    fn route(&self) -> Option<&Arc<str>> {
-        if self.is_unrouted { None } else { Some(&self.name) }
+            .get_or_init(|| metrics.requests(&self.route, decision.as_str(), STATUS_CLASSES[class]))
     }
 
     pub(in crate::record) fn outcomes(&self, metrics: &Metrics, outcome: ObservedOutcome) -> &Counter {
@@ -69,6 +77,33 @@ impl RouteMetrics {
             ObservedOutcome::Known(outcome) => outcome as usize,
             ObservedOutcome::Unknown => Outcome::ALL.len(),
         };
-        self.outcomes[position].get_or_init(|| metrics.outcomes(&self.name, outcome.as_str()))
+        self.outcomes[position].get_or_init(|| metrics.outcomes(self.route.label(), outcome.as_str()))
+    }
+
+    pub(in crate::record) fn durations(&self, metrics: &Metrics) -> &Durations {
+        self.durations.get_or_init(|| Durations {
+            request: metrics.request_duration(self.route.label()),
+            decision: metrics.decision_duration(self.route.label()),
+        })
+    }
+}
+
+impl CountedRoute {
+    /// The value of the label `route`.
+    pub(in crate::record) fn label(&self) -> &str {
+        match self {
+            Self::Named(name) => name,
+            Self::NoRoute => NO_ROUTE_LABEL,
+            Self::Others => OTHER_ROUTES_LABEL,
+        }
+    }
+
+    /// The name in the history and in events; `None`: what is counted here is there under other names.
+    pub(in crate::record) fn name(&self) -> Option<Arc<str>> {
+        match self {
+            Self::Named(name) => Some(Arc::clone(name)),
+            Self::NoRoute => Some(Arc::from(NO_ROUTE)),
+            Self::Others => None,
+        }
     }
 }

@@ -1,32 +1,37 @@
 //! Whether one condition matches every request that another one matches.
 
 use crate::route::Condition;
+use crate::route::MethodSet;
+use crate::route::PathPattern;
+use crate::route::PathRegex;
 
 impl Condition {
     /// Whether every request that meets `other` meets this too. `false` also where that is not certain.
     pub fn includes(&self, other: &Self) -> bool {
-        let methods = self
-            .methods
-            .as_ref()
-            .is_none_or(|methods| other.methods.as_ref().is_some_and(|others| methods.includes(others)));
-        let host = self.host.as_ref().is_none_or(|host| other.host.as_ref().is_some_and(|other| host.includes(other)));
-        let path = self
-            .path
-            .as_ref()
-            .filter(|path| !path.is_everything())
-            .is_none_or(|path| other.path.as_ref().is_some_and(|other| path.includes(other)));
-        let path_regex = self
-            .path_regex
-            .as_ref()
-            .is_none_or(|regex| other.path_regex.as_ref().is_some_and(|other| regex.is_same(other)));
-        methods
-            && host
-            && path
-            && path_regex
+        // Paths last: they are taken apart to be compared.
+        self.includes_methods(other)
+            && self.includes_hosts(other)
             && self.headers.iter().all(|header| other.headers.contains(header))
             && self.queries.iter().all(|query| other.queries.contains(query))
             && self.cookies.iter().all(|cookie| other.cookies.contains(cookie))
             && self.includes_clients(other)
+            && self.includes_paths(other)
+    }
+
+    fn includes_methods(&self, other: &Self) -> bool {
+        let included = |methods: &MethodSet| other.methods.as_ref().is_some_and(|others| methods.includes(others));
+        self.methods.as_ref().is_none_or(included)
+    }
+
+    fn includes_hosts(&self, other: &Self) -> bool {
+        self.host.as_ref().is_none_or(|host| other.host.as_ref().is_some_and(|other| host.includes(other)))
+    }
+
+    fn includes_paths(&self, other: &Self) -> bool {
+        let is_same = |regex: &PathRegex| other.path_regex.as_ref().is_some_and(|other| regex.is_same(other));
+        let included = |path: &PathPattern| other.path.as_ref().is_some_and(|other| path.includes(other));
+        self.path_regex.as_ref().is_none_or(is_same)
+            && self.path.as_ref().is_none_or(|path| path.is_everything() || included(path))
     }
 
     /// One of these lists must hold the client, so more lists match more clients.

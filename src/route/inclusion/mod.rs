@@ -3,3 +3,7 @@
 
 mod condition;
 mod pattern;
+mod unreachable;
+
+pub use self::unreachable::UnreachableRoute;
+pub use self::unreachable::unreachable_routes;

@@ -25,7 +25,7 @@ impl PathPattern {
     }
 
     /// Its segments in the spelling that `case` compares, `None` for any segment, and whether more may follow.
-    fn walked(&self, case: Case) -> (Vec<Option<String>>, bool) {
+    pub(super) fn walked(&self, case: Case) -> (Vec<Option<String>>, bool) {
         let (path, open) = match &self.shape {
             Shape::Exact(path) => (path, false),
             Shape::Prefix(path) => (path, true),

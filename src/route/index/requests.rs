@@ -2,6 +2,9 @@
 
 use super::candidates::Candidates;
 use super::places::Places;
+use super::texts::TextCounts;
+use super::texts::TextIndex;
+use super::texts::Texts;
 use crate::request::RequestHead;
 use crate::route::Case;
 use crate::route::Route;
@@ -13,27 +16,40 @@ use crate::route::pattern::Shape;
 #[derive(Clone, Debug)]
 pub(in crate::route) struct RequestIndex {
     places: Places,
+    /// Of expressions without case.
+    folded_texts: Option<TextIndex>,
+    cased_texts: Option<TextIndex>,
     /// Whether any route compares with case.
     has_cased: bool,
 }
 
 impl RequestIndex {
     pub(in crate::route) fn new(routes: &[Route]) -> Self {
-        let mut index = Self { places: Places::default(), has_cased: false };
-        for (id, route) in (0..).map(RouteId).zip(routes) {
-            let host = route.condition.host.as_ref();
-            let Some(path) = &route.condition.path else {
-                // A regular expression may match any path.
-                index.places.insert(host, Case::Ignored, &[], true, id);
-                continue;
-            };
-            index.has_cased |= path.case() == Case::Sensitive;
-            for shape in path.shapes() {
-                let (segments, is_open) = segments_of(shape);
-                index.places.insert(host, path.case(), &segments, is_open, id);
+        let mut places = Places::default();
+        let mut has_cased = false;
+        let counts = TextCounts::of(routes.iter().map(|route| &route.condition));
+        let (mut folded_texts, mut cased_texts) = (Texts::default(), Texts::default());
+        for (id, Route { condition, .. }) in (0..).map(RouteId).zip(routes) {
+            let host = condition.host.as_ref();
+            let texts = condition.path_regex.as_ref().and_then(|regex| Some((regex.case(), counts.rarest(regex)?)));
+            match (&condition.path, texts) {
+                (Some(path), _) => {
+                    has_cased |= path.case() == Case::Sensitive;
+                    for shape in path.shapes() {
+                        let (segments, is_open) = segments_of(shape);
+                        places.insert(host, path.case(), &segments, is_open, id);
+                    }
+                }
+                (None, Some((Case::Ignored, texts))) => folded_texts.insert(host, texts, id),
+                (None, Some((Case::Sensitive, texts))) => {
+                    has_cased = true;
+                    cased_texts.insert(host, texts, id);
+                }
+                // It may match any path.
+                (None, None) => places.insert(host, Case::Ignored, &[], true, id),
             }
         }
-        index
+        Self { places, folded_texts: folded_texts.index(), cased_texts: cased_texts.index(), has_cased }
     }
 
     /// The routes that may match; `None`: any of them, because the path may be read as any path.
@@ -42,13 +58,24 @@ impl RequestIndex {
             return None;
         }
         let mut found = Candidates::default();
+        let host = head.host.as_str();
         for reading in std::iter::once(head.path.canonical()).chain(head.path.readings()) {
             for case in [Case::Ignored, Case::Sensitive].into_iter().take(1 + usize::from(self.has_cased)) {
-                let path = segments(case.of(reading));
-                self.places.find_at(head.host.as_str(), case, &path, &mut found);
+                let path = case.of(reading);
+                self.places.find_at(host, case, &segments(path), &mut found);
+                if let Some(texts) = self.texts(case) {
+                    texts.find(host, path, &mut found);
+                }
             }
         }
-        Some(found)
+        Some(found.sorted())
+    }
+
+    fn texts(&self, case: Case) -> Option<&TextIndex> {
+        match case {
+            Case::Ignored => self.folded_texts.as_ref(),
+            Case::Sensitive => self.cased_texts.as_ref(),
+        }
     }
 }
 

@@ -35,15 +35,25 @@ impl SegmentTree {
         routes.push(id);
     }
 
-    /// Adds the routes whose pattern holds a path of these segments.
-    pub(super) fn find<'t, 's>(&'t self, mut path: impl Clone + Iterator<Item = &'s str>, found: &mut Candidates<'t>) {
+    /// Adds the routes whose pattern holds every path of these segments, of which `None` is any; `is_open`: and what is below.
+    pub(super) fn find<'t, 's>(
+        &'t self,
+        mut path: impl Clone + Iterator<Item = Option<&'s str>>,
+        is_open: bool,
+        found: &mut Candidates<'t>,
+    ) {
         found.add(&self.open);
-        let Some(segment) = path.next() else { return found.add(&self.whole) };
-        if let Some(below) = self.literal.get(segment) {
-            below.find(path.clone(), found);
+        let Some(segment) = path.next() else {
+            if !is_open {
+                found.add(&self.whole);
+            }
+            return;
+        };
+        if let Some(below) = segment.and_then(|segment| self.literal.get(segment)) {
+            below.find(path.clone(), is_open, found);
         }
         if let Some(below) = &self.any {
-            below.find(path, found);
+            below.find(path, is_open, found);
         }
     }
 }
