@@ -95,15 +95,18 @@ impl Recorder {
     ) -> Self {
         let metrics = &sinks.metrics;
         let format = settings.format.unwrap_or(sinks.default_format);
-        let routes = policy.routes.all().iter().map(|route| CountedRoute::Named(Arc::clone(&route.name)));
-        let routes = [CountedRoute::NoRoute].into_iter().chain(routes);
+        let named = policy.routes.all().iter().map(|route| CountedRoute::Named(Arc::clone(&route.name)));
+        let routes: Vec<RouteMetrics> =
+            [CountedRoute::NoRoute].into_iter().chain(named).map(RouteMetrics::new).collect();
+        // Requests on no route are not waited for: every gateway has their series.
+        routes[0].durations(metrics);
         Self {
             log: settings.requests.then(|| RequestLog {
                 lines: Arc::clone(&sinks.lines),
                 format,
                 query: settings.query,
             }),
-            routes: routes.map(RouteMetrics::new).collect(),
+            routes,
             other_routes: RouteMetrics::new(CountedRoute::Others),
             route_series: RouteSeries::All,
             shown_routes: Arc::default(),

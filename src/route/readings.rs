@@ -93,10 +93,10 @@ impl<'a> RequestReadings<'a> {
 pub(super) fn of_path(path: &RequestPath<'_>, fits: impl Fn(&CanonicalPath<'_>) -> bool) -> Option<Certainty> {
     let mut others = path.readings().iter();
     if fits(path.canonical()) {
-        let surely = others.all(&fits) && !path.may_be_any();
+        let surely = !path.may_be_any() && others.all(&fits);
         return Some(if surely { Certainty::Surely } else { Certainty::Plainly });
     }
-    (others.any(fits) || path.may_be_any()).then_some(Certainty::Possibly)
+    (path.may_be_any() || others.any(fits)).then_some(Certainty::Possibly)
 }
 
 /// How surely a parameter matches: in the query that was sent, and in those that stand in the path.

@@ -84,8 +84,8 @@ impl RouteTable {
     }
 
     pub fn walk(&self, request: &mut RequestReadings<'_>) -> Walk {
-        match self.index.as_ref().and_then(|index| index.candidates(request.head)) {
-            Some(candidates) => self.walk_among(candidates, request),
+        match &self.index {
+            Some(index) => self.walk_among(index.candidates(request.head), request),
             None => self.walk_all(request),
         }
     }

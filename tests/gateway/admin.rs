@@ -1,5 +1,6 @@
 //! The health checks and metrics of the admin listener.
 
+use serde_json::Value;
 use serde_json::json;
 
 use crate::support::Gateway;
@@ -101,6 +102,54 @@ fn metrics_count_what_happened() {
     check("portcullis_build_info", &["version="], 1.0);
     value("portcullis_decision_duration_seconds", &[]);
     value("portcullis_connections", &[]);
+}
+
+#[test]
+fn routes_beyond_the_bound_have_no_series_of_their_own() {
+    let origin = Origin::start();
+    let config = |metrics: &str| {
+        format!(
+            "admin: {{address: 127.0.0.1:0}}\nupstream: {}\n{metrics}\nroutes:\n  - {{name: login, match: /login}}\n  \
+             - {{name: search, match: /search}}\n  - {{name: feed, match: /feed}}\n",
+            origin.url()
+        )
+    };
+    let gateway = Gateway::start(config("metrics: {routes: 1}"));
+    let metrics = || {
+        for path in ["/login", "/search", "/feed", "/on-no-route"] {
+            assert_eq!(gateway.get(path).status(), 200);
+        }
+        admin(&gateway, "/metrics").send().text()
+    };
+    let has = |text: &str, route: &str, count: u32| {
+        let [requests, durations] = [
+            format!("portcullis_requests_total{{route=\"{route}\",decision=\"allowed\",status=\"2xx\"}} {count}\n"),
+            format!("portcullis_request_duration_seconds_count{{route=\"{route}\"}} {count}\n"),
+        ];
+        assert!(text.contains(&requests) && text.contains(&durations), "{requests}{durations}{text}");
+    };
+    let text = metrics();
+    has(&text, "login", 1);
+    has(&text, "other", 2);
+    has(&text, "none", 1);
+    assert!(!text.contains("search") && !text.contains("feed"), "{text}");
+
+    gateway.reload(config("metrics: {routes: off}"));
+    let text = metrics();
+    has(&text, "other", 5);
+    has(&text, "none", 2);
+    assert!(!text.contains("route=\"login\"") && !text.contains("search"), "{text}");
+    let history = gateway.admin_request("GET", "/api/v1/history").send().json();
+    let counted = history["routes"]["search"]["allowed"].as_array().expect("steps").iter().filter_map(Value::as_u64);
+    assert_eq!(counted.sum::<u64>(), 2, "{history}");
+
+    // Each route goes on where it was.
+    gateway.reload(config(""));
+    let text = metrics();
+    assert!(
+        text.contains("portcullis_requests_total{route=\"search\",decision=\"allowed\",status=\"2xx\"} 3\n"),
+        "{text}"
+    );
 }
 
 #[test]

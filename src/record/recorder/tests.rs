@@ -25,6 +25,7 @@ use crate::limit::Missing;
 use crate::limit::Rule;
 use crate::limit::Then;
 use crate::record::Gauges;
+use crate::record::ObservedOutcome;
 use crate::record::UpstreamRecord;
 use crate::record::metrics::Exposition;
 use crate::route::Condition;
@@ -93,6 +94,58 @@ fn a_client_that_left_before_the_answer_has_no_status() {
     has(&exposition(&sinks), "portcullis_requests_total{route=\"none\",decision=\"allowed\",status=\"none\"} 1");
 }
 
+#[test]
+fn routes_beyond_the_bound_are_counted_together() {
+    let sinks = Sinks::discard();
+    let [all, first, none] = [RouteSeries::All, RouteSeries::First(1), RouteSeries::First(0)].map(|series| {
+        let policy = policy(&["login", "search", "feed"]);
+        Recorder::new(&sinks, &LogSettings::default(), &policy, []).with_route_series(&policy, series)
+    });
+    let outcome = Some(ObservedOutcome::Unknown);
+    let record = |recorder: &Recorder| {
+        for route in [None, Some(RouteId(0)), Some(RouteId(1)), Some(RouteId(2))] {
+            recorder.record(&RequestRecord { route, outcome, ..request() });
+        }
+        let gauges = Gauges { routes: Arc::clone(recorder.shown_routes()), ..Gauges::default() };
+        sinks.metrics().expose(&gauges, Exposition::Prometheus)
+    };
+    let requests = |route: &str, count: u32| {
+        format!("portcullis_requests_total{{route=\"{route}\",decision=\"allowed\",status=\"2xx\"}} {count}")
+    };
+    let text = record(&first);
+    for line in [
+        requests("none", 1),
+        requests("login", 1),
+        requests("other", 2),
+        "portcullis_outcomes_total{route=\"other\",outcome=\"unknown\"} 2".into(),
+        "portcullis_request_duration_seconds_count{route=\"other\"} 2".into(),
+    ] {
+        has(&text, &line);
+    }
+    assert!(!text.contains("search") && !text.contains("feed"), "{text}");
+    // The history and advice know each route all the same, and a reload shows what was counted meanwhile.
+    let text = record(&all);
+    has(&text, &requests("search", 2));
+    has(&text, &requests("other", 2));
+    let text = record(&none);
+    has(&text, &requests("none", 3));
+    has(&text, &requests("other", 5));
+    assert!(!text.contains("login") && !text.contains("search"), "{text}");
+    assert_eq!(sinks.metrics().history().totals().passed, 12);
+    assert_eq!(sinks.metrics().history().totals().route("search"), 3);
+    assert_eq!(sinks.metrics().outcomes_so_far("search", "unknown"), 3);
+}
+
+#[test]
+fn a_route_that_nobody_asks_for_has_no_series() {
+    let sinks = Sinks::discard();
+    let policy = policy(&["login", "search"]);
+    let recorder = Recorder::new(&sinks, &LogSettings::default(), &policy, []);
+    recorder.record(&RequestRecord { route: Some(RouteId(1)), ..request() });
+    let text = exposition(&sinks);
+    assert!(text.contains("search") && !text.contains("login"), "{text}");
+}
+
 #[track_caller]
 fn has(text: &str, line: &str) {
     assert!(text.lines().any(|found| found == line), "no line `{line}` in\n{text}");
@@ -120,33 +173,39 @@ fn recorder(sinks: &Sinks) -> Recorder {
         on_failure: crate::limit::OnFailure::Local,
         leases: true,
     };
-    let route = Route {
-        name: "login".into(),
+    let mut policy = policy(&["login"]);
+    policy.limits.push(limit);
+    let names = ServerNames { upstream: "app".into(), servers: vec!["10.0.1.5:8000".into()] };
+    Recorder::new(sinks, &LogSettings::default(), &policy, [names])
+}
+
+/// Routes of these names.
+fn policy(names: &[&str]) -> Policy {
+    let route = |name: &&str| Route {
+        name: Arc::from(*name),
         condition: Condition::default(),
         domain: None,
         upstream: UpstreamId(0),
         only: None,
-        limits: vec![LimitId(0)],
+        limits: Vec::new(),
         outcome: None,
         known_clients: None,
         sessions: None,
         deny_response: None,
         denied: Vec::new(),
     };
-    let policy = Policy {
+    Policy {
         lists: Vec::new(),
         access: Access::default(),
         client_prefix: Prefix::default(),
-        limits: vec![limit],
+        limits: Vec::new(),
         everywhere: Vec::new(),
-        routes: RouteTable::new(vec![route]),
+        routes: RouteTable::new(names.iter().map(route).collect()),
         upstream: UpstreamId(0),
         deny_response: DenyResponse::default(),
         channels: Vec::new(),
         session_carriers: SessionCarriers::default(),
-    };
-    let names = ServerNames { upstream: "app".into(), servers: vec!["10.0.1.5:8000".into()] };
-    Recorder::new(sinks, &LogSettings::default(), &policy, [names])
+    }
 }
 
 fn request() -> RequestRecord<'static> {

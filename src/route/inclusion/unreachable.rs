@@ -229,7 +229,7 @@ mod tests {
     ];
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(4096))]
+        #![proptest_config(ProptestConfig::with_cases(512))]
 
         #[test]
         fn the_routes_found_are_those_that_comparing_every_pair_finds(routes in prop::collection::vec(any_route(), 0..40)) {

@@ -1,6 +1,7 @@
 //! The routes that a request may take by its host and its path.
 
 use super::candidates::Candidates;
+use super::hosts::Hosts;
 use super::places::Places;
 use super::texts::TextCounts;
 use super::texts::TextIndex;
@@ -19,18 +20,21 @@ pub(in crate::route) struct RequestIndex {
     /// Of expressions without case.
     folded_texts: Option<TextIndex>,
     cased_texts: Option<TextIndex>,
+    /// Every route.
+    hosts: Hosts<Vec<RouteId>>,
     /// Whether any route compares with case.
     has_cased: bool,
 }
 
 impl RequestIndex {
     pub(in crate::route) fn new(routes: &[Route]) -> Self {
-        let mut places = Places::default();
+        let (mut places, mut hosts) = (Places::default(), Hosts::<Vec<RouteId>>::default());
         let mut has_cased = false;
         let counts = TextCounts::of(routes.iter().map(|route| &route.condition));
         let (mut folded_texts, mut cased_texts) = (Texts::default(), Texts::default());
         for (id, Route { condition, .. }) in (0..).map(RouteId).zip(routes) {
             let host = condition.host.as_ref();
+            hosts.of_mut(host).push(id);
             let texts = condition.path_regex.as_ref().and_then(|regex| Some((regex.case(), counts.rarest(regex)?)));
             match (&condition.path, texts) {
                 (Some(path), _) => {
@@ -49,16 +53,19 @@ impl RequestIndex {
                 (None, None) => places.insert(host, Case::Ignored, &[], true, id),
             }
         }
-        Self { places, folded_texts: folded_texts.index(), cased_texts: cased_texts.index(), has_cased }
+        Self { places, folded_texts: folded_texts.index(), cased_texts: cased_texts.index(), hosts, has_cased }
     }
 
-    /// The routes that may match; `None`: any of them, because the path may be read as any path.
-    pub(in crate::route) fn candidates(&self, head: &RequestHead<'_>) -> Option<Candidates<'_>> {
-        if head.path.may_be_any() {
-            return None;
-        }
+    /// The routes that may match.
+    pub(in crate::route) fn candidates(&self, head: &RequestHead<'_>) -> Candidates<'_> {
         let mut found = Candidates::default();
         let host = head.host.as_str();
+        if head.path.may_be_any() {
+            for routes in self.hosts.of(host) {
+                found.add(routes);
+            }
+            return found;
+        }
         for reading in std::iter::once(head.path.canonical()).chain(head.path.readings()) {
             for case in [Case::Ignored, Case::Sensitive].into_iter().take(1 + usize::from(self.has_cased)) {
                 let path = case.of(reading);
@@ -68,7 +75,7 @@ impl RequestIndex {
                 }
             }
         }
-        Some(found.sorted())
+        found.sorted()
     }
 
     fn texts(&self, case: Case) -> Option<&TextIndex> {

@@ -4,7 +4,7 @@ use crate::record::ListGauge;
 #[test]
 fn counters_are_exposed_under_their_documented_names() {
     let metrics = Metrics::new();
-    metrics.requests(Some(&"login".into()), "denied", "4xx").inc();
+    metrics.requests(&CountedRoute::Named("login".into()), "denied", "4xx").inc();
     metrics.limit_decisions(&"login-pace".into(), "denied").inc();
     metrics.upstream_errors("app", "10.0.1.5:8000", "connect").inc();
     metrics.count_reload(ReloadResult::Failure);
@@ -49,7 +49,7 @@ fn open_metrics_ends_with_eof() {
 #[test]
 fn a_label_cannot_break_out_of_its_quotes() {
     let metrics = Metrics::new();
-    metrics.requests(Some(&"a\"b\\c\nd".into()), "allowed", "2xx").inc();
+    metrics.requests(&CountedRoute::Named("a\"b\\c\nd".into()), "allowed", "2xx").inc();
     let text = metrics.expose(&gauges(), Exposition::OpenMetrics);
     assert!(text.contains(r#"route="a\"b\\c\nd""#), "{text}");
 }
@@ -65,6 +65,7 @@ fn a_removed_server_certificate_or_list_is_no_longer_reported() {
 
 fn gauges() -> Gauges {
     Gauges {
+        routes: Arc::default(),
         held: 2,
         rejected_connections: 4,
         connections: 3,
