@@ -10,6 +10,7 @@ pub mod method;
 pub mod path_regex;
 pub mod pattern;
 pub mod readings;
+mod required_texts;
 pub mod sessions;
 pub mod table;
 

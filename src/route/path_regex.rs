@@ -1,7 +1,5 @@
 //! Regular expressions over the canonical path.
 
-pub(super) mod required;
-
 use std::borrow::Cow;
 use std::fmt;
 
@@ -9,9 +7,9 @@ use caseless::default_case_fold_str;
 use regex::Regex;
 use regex::RegexBuilder;
 
-use self::required::AnyOf;
-use self::required::required_texts;
 use super::pattern::Case;
+use super::required_texts::AnyOf;
+use super::required_texts::required_texts;
 use crate::key::Captures;
 use crate::regular_expression::compile_within;
 use crate::regular_expression::syntax_mistake;
@@ -39,7 +37,9 @@ impl PathRegex {
             compile_within(MAX_COMPILED_BYTES, compile).map_err(|error| InvalidPathRegex::from(&error))?;
         let required = required_texts(text, case);
         let texts = required.iter().flatten().map(|text| text.len()).sum::<usize>();
-        Ok(Self { regex, case, required, compiled_bytes: compiled_bytes + texts * BYTES_PER_LETTER })
+        // The smaller of the two is at most as much again.
+        let compiled_bytes = compiled_bytes.max(texts * BYTES_PER_LETTER);
+        Ok(Self { regex, case, required, compiled_bytes })
     }
 
     /// So much memory it takes at most.

@@ -2,6 +2,7 @@
 
 pub mod names;
 
+mod counted_route;
 mod exposition;
 mod gauges;
 mod histogram;
@@ -17,6 +18,7 @@ mod span;
 mod store;
 mod upstream;
 
+pub(in crate::record) use self::counted_route::CountedRoute;
 pub use self::exposition::Exposition;
 pub use self::gauges::Gauges;
 pub use self::gauges::ListGauge;
@@ -25,7 +27,6 @@ pub(in crate::record) use self::limit::LimitMetrics;
 pub(in crate::record) use self::notification::NotificationMetrics;
 pub use self::registry::Metrics;
 pub use self::reload::ReloadResult;
-pub(in crate::record) use self::route::CountedRoute;
 pub(in crate::record) use self::route::RouteMetrics;
 pub use self::route_series::RouteSeries;
 pub use self::route_series::ShownRoutes;

@@ -15,6 +15,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Metric;
 use prometheus_client::registry::Registry;
 
+use super::CountedRoute;
 use super::Exposition;
 use super::Gauges;
 use super::Histogram;
@@ -40,7 +41,6 @@ use super::labels::StoreLabels;
 use super::names;
 use super::names::MetricName;
 use super::process::ProcessCollector;
-use super::route::CountedRoute;
 use super::route_series::RouteFamily;
 use crate::decision::FoundKey;
 use crate::record::advice::UntrustedForwarding;

@@ -1,20 +1,17 @@
 //! The metrics of one route.
 
 use std::array;
-use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
 use http::StatusCode;
 use prometheus_client::metrics::counter::Counter;
 
+use super::CountedRoute;
 use super::Histogram;
 use super::Metrics;
 use crate::outcome::Outcome;
 use crate::record::DecisionLabel;
-use crate::record::NO_ROUTE;
-use crate::record::NO_ROUTE_LABEL;
-use crate::record::OTHER_ROUTES_LABEL;
 use crate::record::ObservedOutcome;
 
 /// A counter is created when it is first added to, and histograms with the first request, so that a scrape has no rows of zeros
@@ -29,16 +26,6 @@ pub(in crate::record) struct RouteMetrics {
     durations: OnceLock<Durations>,
     /// A proxy has asked about a request that passed. Only advice reads it.
     pub(in crate::record) is_asked_about: AtomicBool,
-}
-
-/// What is counted together.
-#[derive(Clone, Debug)]
-pub(in crate::record) enum CountedRoute {
-    Named(Arc<str>),
-    /// Requests on no route.
-    NoRoute,
-    /// The routes without series of their own, beside what is counted for each of them.
-    Others,
 }
 
 /// How long requests on a route take.
@@ -85,25 +72,5 @@ impl RouteMetrics {
             request: metrics.request_duration(self.route.label()),
             decision: metrics.decision_duration(self.route.label()),
         })
-    }
-}
-
-impl CountedRoute {
-    /// The value of the label `route`.
-    pub(in crate::record) fn label(&self) -> &str {
-        match self {
-            Self::Named(name) => name,
-            Self::NoRoute => NO_ROUTE_LABEL,
-            Self::Others => OTHER_ROUTES_LABEL,
-        }
-    }
-
-    /// The name in the history and in events; `None`: what is counted here is there under other names.
-    pub(in crate::record) fn name(&self) -> Option<Arc<str>> {
-        match self {
-            Self::Named(name) => Some(Arc::clone(name)),
-            Self::NoRoute => Some(Arc::from(NO_ROUTE)),
-            Self::Others => None,
-        }
     }
 }

@@ -11,7 +11,7 @@ use crate::route::Condition;
 use crate::route::HostPattern;
 use crate::route::PathRegex;
 use crate::route::RouteId;
-use crate::route::path_regex::required::AnyOf;
+use crate::route::required_texts::AnyOf;
 
 /// Finds all texts in one walk over a path.
 #[derive(Clone, Debug)]
