@@ -70,9 +70,9 @@ impl<'r> Texts<'r> {
         }
         let mut texts: Vec<(&str, usize)> = self.numbers.into_iter().collect();
         texts.sort_unstable_by_key(|(_, number)| *number);
+        let texts = texts.into_iter().map(|(text, _)| text);
         // All other kinds take a table of all letters for each state.
-        let builder = AhoCorasick::builder().kind(Some(AhoCorasickKind::ContiguousNFA)).to_owned();
-        let automaton = builder.build(texts.into_iter().map(|(text, _)| text));
+        let automaton = AhoCorasick::builder().kind(Some(AhoCorasickKind::ContiguousNFA)).build(texts);
         // A configuration bounds how much all expressions take, texts included.
         Some(TextIndex { automaton: automaton.expect("fewer letters than states"), routes: self.routes })
     }

@@ -163,10 +163,25 @@ const PATTERNS: [&str; 25] = [
     "/a/b/a/b/a/b/a/b/*",
 ];
 
-const EXPRESSIONS: [&str; 6] = ["^/a/", "^/A$", "b", "/login", "^/$", "a/.*/b"];
+const EXPRESSIONS: [&str; 14] = [
+    "^/a/",
+    "^/A$",
+    "b",
+    "/login",
+    "^/$",
+    "a/.*/b",
+    "^/(?:a|login)/(?P<x>[^/]+)/b",
+    "(?i)/STRA",
+    "LOGIN[.]php$",
+    "/a/b/?$",
+    "/kiss|logins",
+    "^/index[.](?:php|html)",
+    "straße",
+    "[^a]{2}b",
+];
 
 /// What paths are made of, in spellings that applications read differently.
-const PIECES: [&str; 36] = [
+const PIECES: [&str; 39] = [
     "/",
     "/",
     "/",
@@ -203,6 +218,10 @@ const PIECES: [&str; 36] = [
     "%zz",
     "/a/b/a/b/a/b",
     "::$DATA",
+    // The sign of the unit Kelvin, and the long s.
+    "/%E2%84%AAiss",
+    "/Login%C5%BF",
+    ".php",
 ];
 
 fn any_condition() -> impl Strategy<Value = Condition> {
@@ -210,7 +229,7 @@ fn any_condition() -> impl Strategy<Value = Condition> {
     let host = prop::option::of(prop::sample::select(hosts));
     let case = prop::sample::select(vec![Case::Ignored, Case::Ignored, Case::Sensitive]);
     let path = prop::option::weighted(0.9, prop::sample::select(&PATTERNS[..]));
-    let expression = prop::option::weighted(0.1, prop::sample::select(&EXPRESSIONS[..]));
+    let expression = prop::option::weighted(0.3, prop::sample::select(&EXPRESSIONS[..]));
     (host, case, path, expression).prop_map(|(host, case, path, expression)| Condition {
         host: host.map(|host| host.parse().unwrap()),
         path: path.filter(|_| expression.is_none()).map(|path| PathPattern::new(path, case).unwrap()),
