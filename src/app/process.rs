@@ -84,7 +84,8 @@ impl Process {
         let result = runtime.block_on(async {
             raise_descriptor_limit();
             let summary = Summary::of(&settings);
-            let starting = start(settings, context, opened, origin, takeover);
+            // Boxed, because all settings are in it.
+            let starting = Box::pin(start(settings, context, opened, origin, takeover));
             let Some(started) = signals.unless_stopped(starting).await else {
                 info!("ended before it served");
                 return Ok(());

@@ -7,6 +7,7 @@ use crate::head::FieldName;
 use crate::list::ListId;
 use crate::route::Case;
 use crate::route::Condition;
+use crate::route::MethodSet;
 use crate::route::Route;
 use crate::route::RouteId;
 use crate::route::index::Candidates;
@@ -27,9 +28,8 @@ pub fn unreachable_routes(routes: &[Route]) -> Vec<UnreachableRoute> {
     let mut earlier = EarlierRoutes::counting(conditions.iter().map(|(_, condition)| *condition));
     let mut found = Vec::new();
     for (id, condition) in conditions {
-        let including = earlier.may_include(condition).into_iter();
         let includes = |earlier: &RouteId| routes[usize::from(earlier.0)].condition.includes(condition);
-        if let Some(first) = including.into_iter().find(includes) {
+        if let Some(first) = earlier.may_include(condition).find(includes) {
             found.push(UnreachableRoute { route: id.0.into(), earlier: first.0.into() });
         }
         earlier.insert(condition, id);
@@ -108,14 +108,14 @@ impl<'c> EarlierRoutes<'c> {
 impl<'c> Requirement<'c> {
     /// Those of a condition. Of several methods or lists, none is in every condition that it includes.
     fn all(condition: &'c Condition) -> impl Iterator<Item = Self> {
-        let method = condition.methods.iter().filter_map(|methods| methods.only()).map(Self::Method);
+        let method = condition.methods.iter().filter_map(MethodSet::only).map(Self::Method);
         let client = condition.client.first().filter(|_| condition.client.len() == 1);
         method.chain(client.map(|list| Self::Client(*list))).chain(Self::of_values(condition))
     }
 
     /// Those that a condition meets. One method and one list suffice: they are in every condition that includes this one.
     fn met(condition: &'c Condition) -> impl Iterator<Item = Self> {
-        let methods = condition.methods.iter().flat_map(|methods| methods.names_of_first()).map(Self::Method);
+        let methods = condition.methods.iter().flat_map(MethodSet::names_of_first).map(Self::Method);
         let client = condition.client.first().map(|list| Self::Client(*list));
         methods.chain(client).chain(Self::of_values(condition))
     }
