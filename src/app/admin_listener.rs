@@ -29,7 +29,8 @@ impl AdminListener {
         for socket in &sockets {
             match socket.try_clone() {
                 Ok(socket) => {
-                    drop(tokio::spawn(admin::serve(socket, address.clone(), Arc::clone(control), stopper.stop())))
+                    let serving = admin::serve(socket, address.clone(), Arc::clone(control), stopper.stop());
+                    drop(tokio::spawn(serving));
                 }
                 Err(error) => error!(%address, %error, "the admin listener does not accept connections: {error}"),
             }

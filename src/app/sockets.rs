@@ -1,6 +1,7 @@
 //! Listening sockets: bound by this process, or inherited from another one.
 
 use std::io;
+use std::net::SocketAddr;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 
@@ -43,6 +44,11 @@ pub(super) fn bind(
             .map_err(|source| StartError::Bind { address: configured.clone(), source })?,
     };
     Ok(bound)
+}
+
+/// The same for the admin listener, which one core serves.
+pub(super) fn bind_admin(configured: SocketAddr, inherited: &mut InheritedSockets) -> Result<BoundSockets, StartError> {
+    bind(&configured.into(), Stack::Dual, None, 1, inherited)
 }
 
 fn open(configured: &ListenAddress, stack: Stack, mode: Option<u32>, count: usize) -> io::Result<BoundSockets> {

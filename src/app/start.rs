@@ -25,7 +25,7 @@ use super::record_ticks;
 use super::reload::loaded_config;
 use super::snapshot::SnapshotParts;
 use super::sockets::BoundSockets;
-use super::sockets::bind;
+use super::sockets::bind_admin;
 use super::source_tasks::SourceTasks;
 use super::store;
 use super::takeover::InheritedState;
@@ -52,7 +52,6 @@ use crate::gateway::HeldRequests;
 use crate::gateway::Snapshot;
 use crate::listen;
 use crate::listen::Connections;
-use crate::listen::Stack;
 use crate::record::Gauges;
 use crate::record::Sinks;
 use crate::store::AnyStore;
@@ -114,9 +113,8 @@ impl App {
         let cores = workers::count();
         let InheritedState { sockets, predecessor, leaving } = inherited;
         let bound = BoundListener::prepare_all(listen, cores, sockets)?;
-        let bound_admin = admin
-            .map(|admin| bind(&admin.address.into(), Stack::Dual, None, 1, sockets).map(|bound| (admin, bound)))
-            .transpose()?;
+        let bound_admin =
+            admin.map(|admin| bind_admin(admin.address, sockets).map(|bound| (admin, bound))).transpose()?;
 
         // Counts that are taken over go on by the clock that they were counted by.
         let clock = predecessor.as_ref().and_then(Predecessor::clock).cloned().unwrap_or_else(Clock::system);

@@ -152,14 +152,14 @@ fn a_client_that_floods_is_told_why_its_connection_ends() {
     const ENHANCE_YOUR_CALM: u32 = 11;
     let origin = Origin::start();
     let gateway = Gateway::start(format!("upstream: {}", origin.url()));
-    let floods: [(&str, Box<dyn Fn(u32) -> Vec<u8>>); 5] = [
-        ("pings", Box::new(|_| frame(PING, 1, 0, b"12345678"))),
-        ("settings", Box::new(|_| frame(SETTINGS, 0, 0, b""))),
-        ("priorities", Box::new(|n| frame(PRIORITY, 0, stream(n), &[0, 0, 0, 0, 9]))),
-        ("windows", Box::new(|_| frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1]))),
-        ("resets", Box::new(|n| [post(stream(n)), frame(RST_STREAM, 0, stream(n), &[0, 0, 0, 8])].concat())),
+    let floods: [Flood<'_>; 5] = [
+        ("pings", b"", Box::new(|_| frame(PING, 1, 0, b"12345678"))),
+        ("settings", b"", Box::new(|_| frame(SETTINGS, 0, 0, b""))),
+        ("priorities", b"", Box::new(|n| frame(PRIORITY, 0, stream(n), &[0, 0, 0, 0, 9]))),
+        ("windows", b"", Box::new(|_| frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1]))),
+        ("resets", b"", Box::new(|n| [post(stream(n)), frame(RST_STREAM, 0, stream(n), &[0, 0, 0, 8])].concat())),
     ];
-    for (name, unit) in &floods {
+    for (name, _, unit) in &floods {
         assert_eq!(told(&gateway, unit), ENHANCE_YOUR_CALM, "{name}");
     }
 }

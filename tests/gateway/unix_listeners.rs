@@ -121,7 +121,7 @@ fn haproxy_says_who_connects_with_a_proxy_header_on_a_unix_socket() {
 fn a_socket_that_was_left_behind_is_taken_and_one_in_use_is_not() {
     let site = Site::new();
     let mut gateway = site.start("", "");
-    let other = Gateway::failing(&site.config("", ""));
+    let other = Gateway::failing(site.config("", ""));
     assert_eq!(other.0.code(), Some(1));
     assert!(other.1.contains(&format!("cannot listen on unix:{}", site.socket().display())), "{}", other.1);
     assert!(other.1.contains("the address is already in use"), "{}", other.1);
@@ -179,7 +179,7 @@ fn what_cannot_be_made_is_said() {
     let folder = TempDir::new().expect("a folder");
     let refused = |path: &str| {
         let config = format!("listen: 'unix:{}/{path}'\nupstream: http://127.0.0.1:9", folder.path().display());
-        Gateway::failing(&config).1
+        Gateway::failing(config).1
     };
     assert!(refused("missing/gateway.sock").contains("its folder does not exist"));
     fs::write(folder.path().join("taken"), "").expect("a folder to write to");

@@ -54,7 +54,7 @@ enum Demand {
     Connection(&'static [u32]),
     /// The connection ends, with GOAWAY or without.
     Ends,
-    /// RST_STREAM of this stream with one of these codes, or GOAWAY with one of them.
+    /// `RST_STREAM` of this stream with one of these codes, or GOAWAY with one of them.
     Stream(u32, &'static [u32]),
 }
 

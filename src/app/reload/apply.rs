@@ -22,13 +22,12 @@ use crate::app::event_sources::reload_event;
 use crate::app::listeners::ListenerPlan;
 use crate::app::sockets::BoundSockets;
 use crate::app::sockets::InheritedSockets;
-use crate::app::sockets::bind;
+use crate::app::sockets::bind_admin;
 use crate::app::store;
 use crate::clock;
 use crate::config::Diagnostic;
 use crate::files::WatchedFile;
 use crate::gateway::Snapshot;
-use crate::listen::Stack;
 use crate::record::metrics::ReloadResult;
 use crate::upstream::Upstream;
 
@@ -91,7 +90,7 @@ impl App {
             (Some(_), None) => Ok(AdminChange::Close),
             (Some(admin), Some(wanted)) if admin.configured == wanted.address.into() => Ok(AdminChange::None),
             (_, Some(wanted)) => {
-                let bound = bind(&wanted.address.into(), Stack::Dual, None, 1, &mut InheritedSockets::default())?;
+                let bound = bind_admin(wanted.address, &mut InheritedSockets::default())?;
                 Ok(AdminChange::Open(bound))
             }
         }

@@ -76,7 +76,7 @@ impl Compiler {
             self.mistakes.report(
                 mode.at,
                 "`mode` is of the file of a Unix socket, and this listener has an IP address",
-                "remove `mode`, or write `address: unix:/run/portcullis.sock`",
+                "remove `mode`, or listen on a Unix socket",
             );
         }
         Some(mode.value.0)

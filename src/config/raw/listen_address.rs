@@ -22,7 +22,7 @@ impl ScalarValue for ListenAddress {
         if text.starts_with('/') {
             return Err(InvalidValue::with(
                 format!("`{text}` is not an address with a port"),
-                format!("a Unix socket is written `unix:{text}`"),
+                format!("write `unix:{text}` for a Unix socket"),
             ));
         }
         SocketAddr::parse(text).map(Self::Ip)

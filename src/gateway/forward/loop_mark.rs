@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 use std::sync::LazyLock;
 use std::time::Duration;
-use std::time::Instant;
 
 use parking_lot::Mutex;
+use tokio::time::Instant;
 use tracing::warn;
 
 use crate::base64;

@@ -11,6 +11,7 @@ pub(super) const ADVICE: &[(&str, &str)] = &[
     ("expected 0 to", "the prefix is a part of the value"),
     ("a port is a number", "the port is a part of the value"),
     ("remove the number", "the number is a part of the URL"),
+    ("remove the password from the url", "the password is a part of the URL"),
     ("into it, as one line", CONTENT),
     ("write one line into it", CONTENT),
     ("paths are relative", CONTENT),
