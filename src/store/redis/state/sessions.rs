@@ -86,7 +86,7 @@ impl RedisStore {
 pub(in crate::store::redis) async fn follow(shared: Arc<SharedRedis>, sessions: Arc<Sessions>, clock: Clock) {
     let links = Links::unobserved(&shared);
     let name = name(&shared.settings.key_prefix);
-    let mut warned = false;
+    let (mut warned, mut has_synced) = (false, false);
     loop {
         let node = shared.wait_for_owner(&name).await;
         let synced = sync(&shared, &links, &sessions, &clock).await;
@@ -98,7 +98,10 @@ pub(in crate::store::redis) async fn follow(shared: Arc<SharedRedis>, sessions: 
         let (pace, takes_requests) = match synced {
             Ok(pace) => {
                 warned = false;
-                (if shared.may_publish.load(Ordering::Acquire) { pace } else { PACE }, true)
+                // At first it is not known yet whether gateways may publish.
+                let hears_of_changes = has_synced && shared.may_publish.load(Ordering::Acquire);
+                has_synced = true;
+                (if hears_of_changes { pace } else { PACE }, true)
             }
             Err(Failure::Refused) => {
                 if !warned && node.is_up() {
