@@ -1,4 +1,10 @@
 # The build caches the registry and the target directory. The image has no shell and runs as user `nonroot`.
+
+# Empty, unless `docker build --build-context given=DIR` names what an earlier build has saved: then the binary is built by
+# that, and has the same bytes.
+FROM scratch AS given
+WORKDIR /
+
 FROM rust:1.95-bookworm AS build
 WORKDIR /src
 # `dist` is what ships; `release` and `dev` build sooner.
@@ -13,12 +19,20 @@ COPY Cargo.toml Cargo.lock build.rs ./
 COPY benches benches
 COPY scripts scripts
 COPY src src
+COPY --from=given / /given/
 # The commit that `portcullis --version` shows: docker build --build-arg PORTCULLIS_COMMIT=$(git rev-parse --short=12 HEAD)
 ARG PORTCULLIS_COMMIT
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
-    if [ "$PROFILE" = dist ]; then install -D "$(scripts/build-release)" /installed/bin/portcullis; \
+    mkdir -p /profile; \
+    if [ "$PROFILE" = dist ]; then \
+        if [ -e /given/compiler.profdata ]; then use="--use-profile /given"; fi; \
+        install -D "$(scripts/build-release --save-profile /profile $use)" /installed/bin/portcullis; \
     else cargo install --locked --path . --profile "$PROFILE" --root /installed; fi
+
+# What the binary was built by: docker build --target profile --output DIR .
+FROM scratch AS profile
+COPY --from=build /profile /
 
 FROM gcr.io/distroless/cc-debian12:nonroot
 ARG PORTCULLIS_COMMIT

@@ -2,18 +2,18 @@
 //! `fuzz/` call them with inputs that libFuzzer finds, the tests beside them with the files in `fuzz/corpus/`.
 
 pub use crate::config::yaml::fuzz::check as yaml;
-pub use crate::crowdsec::decision_stream::fuzz::check as decision_stream;
-pub use crate::gateway::admit::cookies::fuzz::check as cookies;
-pub use crate::http1::client::response::fuzz::check as answer_head;
-pub use crate::http1::grammar::decoder::fuzz::check as chunks;
-pub use crate::http1::server::request::fuzz::check as request_head;
-pub use crate::jwt::fuzz::check as jwt;
-pub use crate::listen::http2::hpack::fuzz::check as hpack;
-pub use crate::listen::proxy_protocol::header::fuzz::check as proxy_header;
+pub use crate::gateway::admit::fuzz::check as cookies;
+pub use crate::listen::proxy_protocol::fuzz::check as proxy_header;
 pub use crate::replay::formats::fuzz::check as access_log;
-pub use crate::request::json::fuzz::check as json;
-pub use crate::request::multipart::fuzz::check as multipart;
+pub use crate::rules::jwt::fuzz::check as jwt;
+pub use crate::rules::request::json::fuzz::check as json;
+pub use crate::rules::request::multipart::fuzz::check as multipart;
 pub use crate::store::redis::transport::reply::fuzz::check as redis_reply;
+pub use crate::wire::crowdsec::decision_stream::fuzz::check as decision_stream;
+pub use crate::wire::http1::client::fuzz::check as answer_head;
+pub use crate::wire::http1::grammar::decoder::fuzz::check as chunks;
+pub use crate::wire::http1::server::fuzz::check as request_head;
+pub use crate::wire::http2::hpack::fuzz::check as hpack;
 
 #[cfg(test)]
 mod tests {

@@ -5,15 +5,10 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 use criterion::Criterion;
-
-use portcullis::client::ForwardingHeader;
-use portcullis::client::TrustedProxies;
-use portcullis::head::Fields;
-use portcullis::head::KnownName;
-use portcullis::request::BodyFields;
-use portcullis::request::CanonicalHost;
-use portcullis::request::RequestPath;
-use portcullis::request::text::normalise;
+use portcullis::rules::client::{ForwardingHeader, TrustedProxies};
+use portcullis::rules::request::text::normalise;
+use portcullis::rules::request::{BodyFields, CanonicalHost, RequestPath};
+use portcullis::wire::head::{Fields, KnownName};
 
 pub(crate) fn benches(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("facts");

@@ -2,13 +2,12 @@
 
 use std::fmt::Write;
 use std::hint::black_box;
-use std::net::Ipv4Addr;
-use std::net::Ipv6Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use criterion::Criterion;
-use portcullis::client::ClientIp;
-use portcullis::list::AddressSet;
-use portcullis::list::lines;
+use portcullis::rules::client::ClientIp;
+use portcullis::rules::list;
+use portcullis::rules::list::AddressSet;
 
 const NETWORKS: u32 = 1_000_000;
 
@@ -39,7 +38,7 @@ pub(crate) fn benches(criterion: &mut Criterion) {
 }
 
 fn load(text: &str) -> AddressSet {
-    lines::addresses(black_box(text)).expect("every line is a network")
+    list::addresses(black_box(text)).expect("every line is a network")
 }
 
 /// A list file in no order, as they come.

@@ -4,40 +4,18 @@ use std::hint::black_box;
 
 use criterion::Criterion;
 use http::Method;
-use portcullis::client::ClientIp;
-use portcullis::client::Prefix;
-use portcullis::decision::Policy;
-use portcullis::decision::enter;
-use portcullis::decision::policy::Access;
-use portcullis::decision::policy::PolicyList;
-use portcullis::head;
-use portcullis::head::KnownName;
-use portcullis::key::KeyHasher;
-use portcullis::key::KeyPart;
-use portcullis::key::KeySpec;
-use portcullis::key::Selector;
-use portcullis::key::Spelling;
-use portcullis::limit::Algorithm;
-use portcullis::limit::Count;
-use portcullis::limit::DenyResponse;
-use portcullis::limit::DescriptorFilter;
-use portcullis::limit::Detail;
-use portcullis::limit::Limit;
-use portcullis::limit::LimitId;
-use portcullis::limit::Missing;
-use portcullis::limit::Rule;
-use portcullis::limit::Then;
-use portcullis::list::List;
-use portcullis::list::ListId;
-use portcullis::list::Members;
-use portcullis::request::BodyFields;
-use portcullis::request::RequestHead;
-use portcullis::route::Case;
-use portcullis::route::Condition;
-use portcullis::route::Route;
-use portcullis::route::RouteTable;
-use portcullis::route::SessionCarriers;
-use portcullis::route::UpstreamId;
+use portcullis::rules::client::{ClientIp, Prefix};
+use portcullis::rules::decision::policy::{Access, PolicyList};
+use portcullis::rules::decision::{Policy, enter};
+use portcullis::rules::key::{KeyHasher, KeyPart, KeySpec, Selector, Spelling};
+use portcullis::rules::limit::{
+    Algorithm, Count, DenyResponse, DescriptorFilter, Detail, Limit, LimitId, Missing, Rule, Then,
+};
+use portcullis::rules::list::{List, ListId, Members};
+use portcullis::rules::request::{BodyFields, CanonicalHead};
+use portcullis::rules::route::{Case, Condition, Route, RouteTable, SessionCarriers, UpstreamId};
+use portcullis::wire::head;
+use portcullis::wire::head::KnownName;
 
 pub(crate) fn benches(criterion: &mut Criterion) {
     let by_client = KeyPart { selector: Selector::ClientIp(Some(Prefix::default())), spelling: Spelling::Usual };
@@ -58,7 +36,7 @@ fn bench(group: &mut Group<'_>, name: &str, policy: &Policy, path: &str, body: &
     sent.fields.append(KnownName::CONTENT_TYPE, b"application/x-www-form-urlencoded");
     sent.set_host("www.example.com");
     let client = ClientIp::new([192, 0, 2, 1].into());
-    let head = RequestHead::read(&sent, client);
+    let head = CanonicalHead::read(&sent, client);
     let fields = if body.is_empty() {
         BodyFields::none()
     } else {
@@ -90,7 +68,7 @@ fn policy(keys: Vec<Vec<KeyPart>>) -> Policy {
         unless_known: false,
         descriptors: DescriptorFilter::default(),
         headers: Detail::Full,
-        on_failure: portcullis::limit::OnFailure::Local,
+        on_failure: portcullis::rules::limit::OnFailure::Local,
         leases: true,
     };
     let limits: Vec<_> = keys.into_iter().enumerate().map(limit).collect();
@@ -108,7 +86,7 @@ fn policy(keys: Vec<Vec<KeyPart>>) -> Policy {
         denied: Vec::new(),
     };
     let abusers =
-        ["203.0.113.0/24", "2001:db8:bad::/48"].map(|text| portcullis::list::network(text).expect("a network"));
+        ["203.0.113.0/24", "2001:db8:bad::/48"].map(|text| portcullis::rules::list::network(text).expect("a network"));
     let members = Members::Addresses(abusers.into_iter().collect());
     Policy {
         lists: vec![PolicyList { list: List { name: "abusers".into(), members }, of: None }],

@@ -4,18 +4,12 @@ use std::hint::black_box;
 
 use criterion::Criterion;
 use http::Method;
-use portcullis::client::ClientIp;
-use portcullis::head;
-use portcullis::head::KnownName;
-use portcullis::list::Membership;
-use portcullis::request::RequestHead;
-use portcullis::route::BodyMethods;
-use portcullis::route::Case;
-use portcullis::route::Condition;
-use portcullis::route::RequestReadings;
-use portcullis::route::Route;
-use portcullis::route::RouteTable;
-use portcullis::route::UpstreamId;
+use portcullis::rules::client::ClientIp;
+use portcullis::rules::list::Membership;
+use portcullis::rules::request::CanonicalHead;
+use portcullis::rules::route::{BodyMethods, Case, Condition, RequestReadings, Route, RouteTable, UpstreamId};
+use portcullis::wire::head;
+use portcullis::wire::head::KnownName;
 
 pub(crate) fn benches(criterion: &mut Criterion) {
     let table = table(&["POST /login", "/admin/*", "GET,POST /users/{id}", "PUT /files/*", "/api/*", "/static/*"]);
@@ -31,7 +25,7 @@ pub(crate) fn benches(criterion: &mut Criterion) {
         sent.fields.append(KnownName::ACCEPT, b"*/*");
         sent.fields.append(KnownName::COOKIE, b"a=b");
         sent.set_host("www.example.com");
-        let head = RequestHead::read(&sent, ClientIp::new([192, 0, 2, 1].into()));
+        let head = CanonicalHead::read(&sent, ClientIp::new([192, 0, 2, 1].into()));
         let membership = |_| Membership::None;
         group.bench_function(name, |bench| {
             bench.iter(|| {

@@ -4,17 +4,11 @@ use std::hint::black_box;
 
 use criterion::Criterion;
 use http::Method;
-use portcullis::client::ClientIp;
-use portcullis::head;
-use portcullis::list::Membership;
-use portcullis::request::RequestHead;
-use portcullis::route::BodyMethods;
-use portcullis::route::Case;
-use portcullis::route::Condition;
-use portcullis::route::PathPattern;
-use portcullis::route::PathRegex;
-use portcullis::route::RequestReadings;
-use portcullis::route::RouteTable;
+use portcullis::rules::client::ClientIp;
+use portcullis::rules::list::Membership;
+use portcullis::rules::request::CanonicalHead;
+use portcullis::rules::route::{BodyMethods, Case, Condition, PathPattern, PathRegex, RequestReadings, RouteTable};
+use portcullis::wire::head;
 
 use super::route::route;
 
@@ -35,7 +29,7 @@ pub(crate) fn benches(criterion: &mut Criterion) {
             for (taken, target) in [("", &*target), ("_none", "/no/such-page.html")] {
                 let mut sent = head::RequestHead::to(Method::GET, target).expect("a target");
                 sent.set_host(&host(n));
-                let head = RequestHead::read(&sent, ClientIp::new([192, 0, 2, 1].into()));
+                let head = CanonicalHead::read(&sent, ClientIp::new([192, 0, 2, 1].into()));
                 let membership = |_| Membership::None;
                 group.bench_function(format!("{few}_{kind}{taken}"), |bench| {
                     bench.iter(|| {

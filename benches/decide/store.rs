@@ -5,25 +5,15 @@ use std::hint::black_box;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use criterion::BenchmarkGroup;
-use criterion::Criterion;
 use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, Criterion};
 use futures_util::FutureExt;
-use portcullis::clock::Clock;
-use portcullis::clock::ManualClock;
-use portcullis::clock::Timestamp;
-use portcullis::decision::Batch;
-use portcullis::decision::Charge;
-use portcullis::decision::batch::Force;
-use portcullis::decision::batch::Items;
-use portcullis::key::KeyHash;
-use portcullis::limit::Algorithm;
-use portcullis::limit::Count;
-use portcullis::limit::OnFailure;
-use portcullis::limit::Rule;
-use portcullis::store::MemoryStore;
-use portcullis::store::Store;
+use portcullis::rules::decision::{Batch, Charge};
+use portcullis::rules::key::KeyHash;
+use portcullis::rules::limit::{Algorithm, Rule};
 use portcullis::store::memory::Settings;
+use portcullis::store::{MemoryStore, Store};
+use portcullis::words::clock::{Clock, ManualClock, Timestamp};
 
 pub(crate) fn benches(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("memory_store");
@@ -133,19 +123,8 @@ fn key(number: u128) -> KeyHash {
 }
 
 fn decide(store: &MemoryStore, rule: &Rule, keys: impl IntoIterator<Item = KeyHash>) -> bool {
-    let charges = (0..).zip(keys).map(|(limit, key)| Charge {
-        limit,
-        key,
-        rule,
-        count: Count::Requests,
-        force: Force::Binding,
-        on_failure: OnFailure::Local,
-        items: Items::new(),
-        unless_known: false,
-        is_free: false,
-        leases: false,
-    });
+    let charges = (0..).zip(keys).map(|(limit, key)| Charge::new(limit, key, rule));
     let batch = Batch { charges: charges.collect(), ..Batch::default() };
     let verdicts = store.decide(&batch).now_or_never().expect("memory never waits");
-    verdicts.expect("memory answers").iter().all(portcullis::decision::Verdict::passes)
+    verdicts.expect("memory answers").iter().all(portcullis::rules::decision::Verdict::passes)
 }

@@ -1,28 +1,17 @@
 //! How long a decision takes whose keys are in different slots of a Redis Cluster that is some way off.
 
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use portcullis::decision::Batch;
-use portcullis::decision::Charge;
-use portcullis::decision::Verdict;
-use portcullis::decision::batch::Force;
-use portcullis::decision::batch::Items;
-use portcullis::key::CLIENT_DIGITS;
-use portcullis::key::KeyHash;
-use portcullis::limit::Count;
-use portcullis::limit::OnFailure;
-use portcullis::limit::Rule;
-use portcullis::store::Failover;
-use portcullis::store::Store;
+use portcullis::rules::decision::{Batch, Charge, Verdict};
+use portcullis::rules::key::{CLIENT_DIGITS, KeyHash};
+use portcullis::rules::limit::{OnFailure, Rule};
 use portcullis::store::redis::HashSlot;
+use portcullis::store::{Failover, Store};
 use tokio::runtime::Builder;
-use tokio_util::sync::CancellationToken;
-use tokio_util::sync::DropGuard;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::cluster::Cluster;
-use crate::measure::rule;
-use crate::measure::spread;
+use crate::measure::{rule, spread};
 
 /// How much of its limit each key has used.
 #[derive(Clone, Copy)]
@@ -121,18 +110,7 @@ async fn timed(store: &Failover, used: Used, mut keys: impl FnMut() -> Vec<KeyHa
 }
 
 async fn decisions(store: &Failover, keys: &[KeyHash], rule: &Rule, times: usize) -> Vec<Duration> {
-    let charges = keys.iter().map(|key| Charge {
-        limit: 0,
-        key: *key,
-        rule,
-        count: Count::Requests,
-        force: Force::Binding,
-        on_failure: OnFailure::Deny,
-        items: Items::new(),
-        unless_known: false,
-        is_free: false,
-        leases: false,
-    });
+    let charges = keys.iter().map(|key| Charge { on_failure: OnFailure::Deny, ..Charge::new(0, *key, rule) });
     let batch = Batch { charges: charges.collect(), ..Batch::default() };
     let mut spans = Vec::with_capacity(times);
     for _ in 0..times {

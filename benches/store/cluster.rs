@@ -1,30 +1,22 @@
 //! A Redis Cluster that is some way off: real servers, each behind a relay that delays.
 
-use std::io::Read;
-use std::io::Write;
-use std::net::SocketAddr;
-use std::net::TcpListener;
-use std::net::TcpStream;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use portcullis::clock::Clock;
-use portcullis::limit::OnFailure;
+use portcullis::rules::limit::OnFailure;
 use portcullis::store;
-use portcullis::store::Failover;
-use portcullis::store::memory;
-use portcullis::store::redis;
-use portcullis::store::redis::HashSlot;
-use portcullis::store::redis::Mode;
-use portcullis::store::settings::Nodes;
+use portcullis::store::any_store::Nodes;
+use portcullis::store::redis::{HashSlot, Mode};
+use portcullis::store::{Failover, memory, redis};
+use portcullis::words::clock::Clock;
 
 use crate::delay::relay;
 use crate::measure::Unobserved;
-use crate::server::Server;
-use crate::server::unused_address;
+use crate::server::{Server, unused_address};
 
 /// Three masters that share the slots.
 pub(crate) struct Cluster {

@@ -1,16 +1,10 @@
 //! A way to a server that takes as long as a network: what is sent arrives so much later, in each direction.
 
-use std::io;
-use std::io::Read;
-use std::io::Write;
-use std::net::Shutdown;
-use std::net::SocketAddr;
-use std::net::TcpListener;
-use std::net::TcpStream;
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc;
-use std::thread;
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+use std::{io, thread};
 
 /// Passes on what comes to `listener` to the server, and its answers back, each `each_way` later.
 pub(crate) fn relay(listener: TcpListener, server: SocketAddr, each_way: Duration) {

@@ -14,12 +14,9 @@ mod server;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use portcullis::limit::Algorithm;
-use portcullis::limit::Rates;
-use portcullis::limit::Rule;
+use portcullis::rules::limit::{Algorithm, Rates, Rule};
 
-use self::measure::Row;
-use self::measure::Setting;
+use self::measure::{Row, Setting};
 use self::server::Server;
 
 /// The settings in which decisions are timed.

@@ -4,27 +4,16 @@ use std::cell::Cell;
 use std::num::NonZeroU32;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use portcullis::decision::Batch;
-use portcullis::decision::Charge;
-use portcullis::decision::batch::Force;
-use portcullis::decision::batch::Items;
-use portcullis::key::KeyHash;
-use portcullis::limit::Algorithm;
-use portcullis::limit::Count;
-use portcullis::limit::OnFailure;
-use portcullis::limit::Rule;
+use portcullis::rules::decision::batch::Items;
+use portcullis::rules::decision::{Batch, Charge};
+use portcullis::rules::key::KeyHash;
+use portcullis::rules::limit::{Algorithm, Count, Rule};
 use portcullis::store::Observer;
-use portcullis::store::redis::HashSlot;
-use portcullis::store::redis::Mode;
-use portcullis::store::redis::RedisStore;
-use portcullis::store::redis::Settings;
-use portcullis::store::redis::Time;
-use tokio::runtime::Builder;
-use tokio::runtime::Runtime;
+use portcullis::store::redis::{HashSlot, Mode, RedisStore, Settings, Time};
+use tokio::runtime::{Builder, Runtime};
 
 use crate::server::Server;
 
@@ -102,17 +91,10 @@ pub(crate) fn charge_all(server: &Server, rules: &[Rule], keys: u32, values: u64
 async fn decide(store: &RedisStore, rule: &Rule, numbers: Range<u32>, values: &[u64]) {
     let items: Items = if matches!(rule, Rule::Distinct(_)) { values.into() } else { Items::new() };
     let charges = numbers.map(|number| Charge {
-        limit: 0,
-        key: spread(number),
-        rule,
         // Attempts are charged whether or not they pass, so each decision writes.
         count: Count::Attempts,
-        force: Force::Binding,
-        on_failure: OnFailure::Local,
         items: items.clone(),
-        unless_known: false,
-        is_free: false,
-        leases: false,
+        ..Charge::new(0, spread(number), rule)
     });
     let batch = Batch { charges: charges.collect(), ..Batch::default() };
     assert!(store.decide(&batch, false, |_| false).await.verdicts.iter().all(Option::is_some), "Redis answers");

@@ -3,14 +3,11 @@
 use std::time::Instant;
 
 use super::job::Job;
-use super::measure;
 use super::measure::Plan;
-use super::peer::Peer;
-use super::peer::Start;
-use super::process::Cores;
-use super::process::Process;
+use super::peer::{Peer, Start};
+use super::process::{Cores, Process};
 use super::proxy::Proxy;
-use super::table;
+use super::{measure, table};
 
 /// What was measured of one job, microseconds for each round.
 #[derive(Debug)]

@@ -1,15 +1,12 @@
 //! The application behind the proxies: the same small answer to nearly everything, at as little cost as can be.
 
 use std::io::Write;
-use std::net;
 use std::sync::LazyLock;
-use std::thread;
+use std::{net, thread};
 
 use socket2::SockRef;
-use tokio::io::AsyncReadExt;
-use tokio::io::AsyncWriteExt;
-use tokio::net::TcpListener;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime;
 
 use super::load::content_length;

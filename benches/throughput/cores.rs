@@ -7,17 +7,12 @@
 
 use std::time::Instant;
 
-use super::job::Clients;
-use super::job::Job;
-use super::measure;
+use super::job::{Clients, Job};
 use super::measure::Plan;
-use super::peer::Peer;
-use super::peer::Start;
-use super::process::Cores;
-use super::process::Process;
-use super::proxy::Proxy;
-use super::proxy::Setup;
-use super::table;
+use super::peer::{Peer, Start};
+use super::process::{Cores, Process};
+use super::proxy::{Proxy, Setup};
+use super::{measure, table};
 
 /// Many clients: no two cores meet for one client's sake.
 const JOB: Job = Job {

@@ -1,9 +1,7 @@
 //! What a decision costs where a proxy asks for it, beside the same decision where the gateway acts on it.
 
 use super::against_first;
-use super::job::Call;
-use super::job::Job;
-use super::job::Over;
+use super::job::{Call, Job, Over};
 use super::measure::Plan;
 use super::proxy::Setup;
 

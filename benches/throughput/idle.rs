@@ -1,7 +1,6 @@
 //! Many connections that have asked once and then wait.
 
-use std::io::Read;
-use std::io::Write;
+use std::io::{Read, Write};
 
 use tokio::runtime;
 

@@ -6,31 +6,21 @@
 mod dump;
 mod expected;
 
-use std::fs;
-use std::iter;
-use std::path::Path;
-use std::path::PathBuf;
-use std::process::Command;
-use std::process::Stdio;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
-use std::thread;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
+use std::{fs, iter, thread};
 
 pub(crate) use self::dump::Counts;
-use super::job::COUNTED;
-use super::job::Job;
+use super::job::{COUNTED, Job};
 use super::load::Ends;
-use super::measure;
 use super::measure::Told;
 use super::options::Counting;
-use super::peer::Peer;
-use super::peer::Start;
-use super::process::Cores;
-use super::process::Process;
-use super::process::is_installed;
+use super::peer::{Peer, Start};
+use super::process::{Cores, Process, is_installed};
 use super::proxy::Proxy;
-use super::table;
+use super::{measure, table};
 
 /// What was counted for one job.
 #[derive(Clone, Debug)]

@@ -7,34 +7,25 @@ mod http1;
 mod http2;
 mod turns;
 
-use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::thread;
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+use std::{io, thread};
 
-use serde::Deserialize;
-use serde::Serialize;
-use tokio::io::AsyncRead;
-use tokio::io::AsyncWrite;
-use tokio::io::AsyncWriteExt;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::runtime;
 use tokio::task::JoinSet;
 
-use super::job::Job;
-use super::job::Over;
-
 pub(crate) use self::browser::Sends;
-pub(crate) use self::connect::SITE;
-pub(crate) use self::http1::content_length;
-pub(crate) use self::http1::page_request;
-pub(crate) use self::turns::Ends;
-
 use self::connect::Dialer;
+pub(crate) use self::connect::SITE;
 use self::http1::Asking;
+pub(crate) use self::http1::{content_length, page_request};
 use self::http2::Question;
+pub(crate) use self::turns::Ends;
 use self::turns::Turns;
+use super::job::{Job, Over};
 
 /// What is to be sent where, for how long.
 #[derive(Clone, Debug, Deserialize, Serialize)]

@@ -1,27 +1,16 @@
 //! The rounds: every proxy in turn, the same load on each.
 
-use std::fs;
-use std::io;
-use std::io::Read;
-use std::io::Write;
-use std::net::SocketAddr;
-use std::net::TcpStream;
-use std::thread;
-use std::time::Duration;
-use std::time::Instant;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+use std::{fs, io, thread};
 
-use super::job::JOBS;
-use super::job::Job;
-use super::job::Over;
-use super::load;
+use super::job::{JOBS, Job, Over};
 use super::load::Ends;
-use super::peer::Peer;
-use super::peer::Start;
-use super::process::Cores;
-use super::process::Process;
-use super::proxy::Proxy;
-use super::proxy::Setup;
-use super::table;
+use super::peer::{Peer, Start};
+use super::process::{Cores, Process};
+use super::proxy::{Proxy, Setup};
+use super::{load, table};
 
 /// How long it is to take.
 #[derive(Debug)]

@@ -1,15 +1,12 @@
 //! What it costs that operators have the dashboard open: ten pages during an attack.
 
 use std::io;
-use std::io::Read;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::SocketAddr;
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http_body_util::BodyExt;
-use http_body_util::Empty;
+use http_body_util::{BodyExt, Empty};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -19,15 +16,11 @@ use tokio::time::sleep;
 
 use super::against_first::Row;
 use super::job::Job;
-use super::measure;
 use super::measure::Plan;
-use super::peer::Peer;
-use super::peer::Start;
-use super::process::Cores;
-use super::process::Process;
-use super::proxy::Proxy;
-use super::proxy::Setup;
-use super::table;
+use super::peer::{Peer, Start};
+use super::process::{Cores, Process};
+use super::proxy::{Proxy, Setup};
+use super::{measure, table};
 
 const JOBS: [Job; 2] = [job("refused", "/refused", 429), job("proxied", "/", 200)];
 

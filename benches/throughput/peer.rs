@@ -4,21 +4,16 @@ mod lists;
 
 use std::fs;
 use std::fs::File;
-use std::net::SocketAddr;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::process::Stdio;
 
 use tempfile::TempDir;
 
-use super::job::Job;
-use super::job::Over;
+use super::job::{Job, Over};
 use super::load;
-use super::load::Ends;
-use super::load::Load;
-use super::process::Cores;
-use super::process::Process;
-use super::proxy::Proxy;
-use super::proxy::Setup;
+use super::load::{Ends, Load};
+use super::process::{Cores, Process};
+use super::proxy::{Proxy, Setup};
 
 /// How a proxy is started.
 #[derive(Clone, Copy, Debug)]

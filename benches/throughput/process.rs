@@ -1,19 +1,10 @@
 //! Processes on cores of their own, and what the kernel says of them.
 
 use std::collections::HashMap;
-use std::env;
-use std::fs;
-use std::io;
-use std::io::BufRead;
-use std::io::BufReader;
-use std::process::Child;
-use std::process::ChildStdin;
-use std::process::ChildStdout;
-use std::process::Command;
-use std::process::Stdio;
-use std::thread;
-use std::time::Duration;
-use std::time::Instant;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, fs, io, thread};
 
 /// Where a process may run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::process::is_installed;
 

@@ -1,20 +1,15 @@
 //! A Redis of its own for each proxy, and what a proxy says to it.
 
-use std::io::BufRead;
-use std::io::BufReader;
-use std::io::Write;
-use std::net::SocketAddr;
-use std::net::TcpStream;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::process::Stdio;
 use std::thread;
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
 use super::peer::free_address;
-use super::process::Cores;
-use super::process::Process;
+use super::process::{Cores, Process};
 
 /// A running server that writes nothing to disk, on the core of the proxies.
 #[derive(Debug)]

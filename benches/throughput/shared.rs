@@ -6,19 +6,13 @@
 
 use std::time::Instant;
 
-use super::job::Clients;
-use super::job::Job;
-use super::measure;
+use super::job::{Clients, Job};
 use super::measure::Plan;
-use super::peer::Peer;
-use super::peer::Start;
-use super::process::Cores;
-use super::process::Process;
-use super::proxy::Proxy;
-use super::proxy::Setup;
-use super::redis;
+use super::peer::{Peer, Start};
+use super::process::{Cores, Process};
+use super::proxy::{Proxy, Setup};
 use super::redis::Redis;
-use super::table;
+use super::{measure, redis, table};
 
 /// What was measured of one proxy and its Redis, a number for each round.
 #[derive(Debug)]

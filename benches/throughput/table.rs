@@ -2,14 +2,10 @@
 
 use std::iter;
 
-use super::against_first;
-use super::cores;
-use super::instructions;
 use super::job::Job;
-use super::measure;
 use super::measure::Plan;
 use super::proxy::Proxy;
-use super::shared;
+use super::{against_first, cores, instructions, measure, shared};
 
 /// The table of limits in memory.
 pub(crate) fn print(plan: &Plan, jobs: &[Job], rows: &[measure::Row]) {

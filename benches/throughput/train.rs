@@ -1,17 +1,12 @@
 //! The load that a release is built for: every job for a moment, on a binary that counts what it runs.
 
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::job::JOBS;
-use super::job::Job;
-use super::measure;
-use super::outcome;
-use super::peer::Peer;
-use super::peer::Start;
-use super::process::Cores;
-use super::process::Process;
+use super::job::{JOBS, Job};
+use super::peer::{Peer, Start};
+use super::process::{Cores, Process};
 use super::proxy::Proxy;
+use super::{measure, outcome};
 
 /// Has the binary do them all.
 pub(crate) fn run(binary: Proxy) {

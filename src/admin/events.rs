@@ -1,35 +1,29 @@
 //! The event stream, as server-sent events.
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Context;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::RawQuery;
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::response::IntoResponse;
 use bytes::Bytes;
-use http::HeaderValue;
-use http::StatusCode;
 use http::header::CONTENT_TYPE;
+use http::{HeaderValue, StatusCode};
 use http_body::Frame;
 use tokio::time::timeout;
-use utoipa::ToSchema;
 
 use super::AdminState;
 use super::problem::Problem;
-use super::query::Query;
-use crate::clock::Timestamp;
-use crate::clock::wall;
+use crate::admin::input::Query;
+use crate::api::events::EventResponse;
 use crate::record::Event;
-use crate::record::event_stream::StreamItem;
-use crate::record::event_stream::Subscription;
+use crate::record::event_stream::{StreamItem, Subscription};
 use crate::record::history::MAX_MINUTES;
+use crate::words::clock::{Timestamp, wall};
 
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 
@@ -47,7 +41,7 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
     get,
     path = "/api/v1/events",
     responses(
-        (status = 200, description = "A stream without an end.", body = EventData, content_type = "text/event-stream"),
+        (status = 200, description = "A stream without an end.", body = EventResponse, content_type = "text/event-stream"),
         (status = 503, description = "The stream has 64 readers already."),
     )
 )]
@@ -72,7 +66,7 @@ pub(super) async fn stream(State(state): State<Arc<AdminState>>) -> Result<impl 
     path = "/api/v1/events/recent",
     params(("minutes" = Option<u64>, Query, minimum = 1, maximum = 1440, description = "Left out: 60.")),
     responses(
-        (status = 200, description = "The events of that time, as they were in the stream.", body = Vec<EventData>),
+        (status = 200, description = "The events of that time, as they were in the stream.", body = Vec<EventResponse>),
         (status = 400, description = "`minutes` is not a whole number within its bounds, or there is another parameter."),
     )
 )]
@@ -87,66 +81,6 @@ pub(super) async fn recent(
 }
 
 const DEFAULT_MINUTES: u64 = 60;
-
-/// The data of one event, as the audit trail holds it. The six required fields are `null` where unknown. The others are left
-/// out where unknown.
-// `record::Event` writes it.
-#[derive(ToSchema)]
-#[schema(as = Event)]
-#[expect(dead_code, reason = "describes what another type writes")]
-struct EventData {
-    /// RFC 3339, in UTC.
-    #[schema(format = DateTime)]
-    time: String,
-    #[schema(inline)]
-    event: EventWord,
-    /// The limit that decided.
-    #[schema(required)]
-    limit: Option<String>,
-    /// The list that denies the client.
-    #[schema(nullable = false)]
-    list: Option<String>,
-    /// Each selector of the key and its value, masked.
-    #[schema(required)]
-    key: Option<BTreeMap<String, String>>,
-    /// The client whose request caused the event.
-    #[schema(required)]
-    client: Option<String>,
-    /// When the denial, delay or ban ends.
-    #[schema(required)]
-    until: Option<String>,
-    /// How long it lasts, in seconds.
-    #[schema(nullable = false)]
-    r#for: Option<f64>,
-    #[schema(nullable = false)]
-    route: Option<String>,
-    /// The id of the request.
-    #[schema(nullable = false)]
-    request_id: Option<String>,
-    /// As in the request log.
-    #[schema(nullable = false)]
-    decision: Option<String>,
-    /// The banned network.
-    #[schema(nullable = false)]
-    address: Option<String>,
-    /// The id of the ban.
-    #[schema(nullable = false)]
-    ban: Option<String>,
-    /// As a sentence.
-    #[schema(nullable = false)]
-    reason: Option<String>,
-}
-
-#[derive(ToSchema)]
-#[schema(rename_all = "lowercase")]
-#[expect(dead_code, reason = "describes what another type writes")]
-enum EventWord {
-    Denial,
-    Delay,
-    Ban,
-    Unban,
-    Reload,
-}
 
 /// The body of the answer.
 struct EventBody {

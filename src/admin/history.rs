@@ -3,28 +3,27 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::RawQuery;
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
+use axum::response::IntoResponse;
+use http::HeaderMap;
+use http::header::{ACCEPT, CONTENT_TYPE};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::AdminState;
 use super::problem::Problem;
-use super::query::Query;
-use super::shared::HISTORY_PARTS;
-use super::shared::Missing;
-use super::shared::Others;
-use super::shared::Scope;
-use super::shared::history as history_field;
-use crate::clock::wall;
-use crate::decision::Policy;
-use crate::record::DecisionLabel;
-use crate::record::NO_ROUTE;
-use crate::record::history::Counts;
-use crate::record::history::HistoryChunk;
-use crate::record::history::HistoryReport;
-use crate::record::history::MAX_MINUTES;
-use crate::record::history::STEP;
+use super::shared::{HISTORY_PARTS, Missing, Others, Scope, history as history_field};
+use crate::admin::input::Query;
+use crate::admin::status;
+use crate::api::Level;
+use crate::record::history::{Counts, HistoryChunk, HistoryReport, MAX_MINUTES, STEP};
+use crate::record::metrics::Exposition;
+use crate::record::{DecisionLabel, Gauges, NO_ROUTE};
+use crate::rules::decision::Policy;
+use crate::rules::outcome::Outcome;
+use crate::words::clock::wall;
+
+const DEFAULT_MINUTES: u64 = 60;
 
 /// Counts in steps.
 #[derive(Debug, Serialize, ToSchema)]
@@ -40,7 +39,8 @@ pub(super) struct HistoryResponse {
     /// When the first step begins. The last step is the current one.
     #[schema(format = DateTime)]
     from: String,
-    /// For each route, and `-` for requests on none: how many requests each decision had in each step.
+    /// For each route, and `-` for requests on none: how many requests each decision had in each step, and where the route
+    /// has an outcome how many answers were each of `success`, `failure` and `neither`.
     #[schema(value_type = BTreeMap<String, BTreeMap<String, Vec<u64>>>)]
     routes: Counts,
     /// For each limit: how often it made each decision in each step.
@@ -99,6 +99,11 @@ async fn of_others(state: &AdminState) -> (Vec<HistoryChunk>, Scope, Missing) {
 /// Every route and limit in force is named, also where nothing was counted.
 fn name_all(report: &mut HistoryReport, policy: &Policy) {
     let routes = policy.routes.all().iter().map(|route| &*route.name);
+    for route in policy.routes.all().iter().filter(|route| route.outcome.is_some()) {
+        for outcome in Outcome::ALL {
+            report.ensure_route(&route.name, outcome.as_str());
+        }
+    }
     for route in routes.chain([NO_ROUTE]) {
         for decision in [DecisionLabel::Allowed, DecisionLabel::Denied] {
             report.ensure_route(route, decision.as_str());
@@ -109,4 +114,28 @@ fn name_all(report: &mut HistoryReport, policy: &Policy) {
     }
 }
 
-const DEFAULT_MINUTES: u64 = 60;
+// The metrics, in the format that the scraper asks for.
+
+const OPEN_METRICS: &[u8] = b"application/openmetrics-text";
+
+/// Metrics for Prometheus
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    responses((status = 200, description = "In the OpenMetrics format where Accept asks for it.", content(
+        (String = "text/plain"),
+        (String = "application/openmetrics-text"),
+    )))
+)]
+pub(super) async fn metrics(State(state): State<Arc<AdminState>>, headers: HeaderMap) -> impl IntoResponse {
+    let level = status::level(&state).await;
+    let verdict = Level::ALL.iter().map(|one| (one.as_str(), *one == level)).collect();
+    let accepts_open_metrics =
+        headers.get(ACCEPT).is_some_and(|accept| memchr::memmem::find(accept.as_bytes(), OPEN_METRICS).is_some());
+    let (exposition, content_type) = if accepts_open_metrics {
+        (Exposition::OpenMetrics, "application/openmetrics-text; version=1.0.0; charset=utf-8")
+    } else {
+        (Exposition::Prometheus, "text/plain; version=0.0.4; charset=utf-8")
+    };
+    ([(CONTENT_TYPE, content_type)], state.metrics.expose(&Gauges { verdict, ..state.gauges() }, exposition))
+}

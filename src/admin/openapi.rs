@@ -1,34 +1,42 @@
 //! The `OpenAPI` description of the admin listener, made from the handlers.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Extension;
 use axum::response::IntoResponse;
+use http::Method;
 use http::header::CONTENT_TYPE;
-use utoipa::openapi::Components;
-use utoipa::openapi::ContentBuilder;
-use utoipa::openapi::Info;
-use utoipa::openapi::InfoBuilder;
-use utoipa::openapi::OpenApi;
-use utoipa::openapi::OpenApiBuilder;
-use utoipa::openapi::Ref;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::Response;
-use utoipa::openapi::path::Operation;
+use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn, ParameterStyle, PathItem};
 use utoipa::openapi::schema::ComponentsBuilder;
-use utoipa::openapi::security::ApiKey;
-use utoipa::openapi::security::ApiKeyValue;
-use utoipa::openapi::security::HttpAuthScheme;
-use utoipa::openapi::security::HttpBuilder;
-use utoipa::openapi::security::SecurityRequirement;
-use utoipa::openapi::security::SecurityScheme;
+use utoipa::openapi::security::{
+    ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
+};
+use utoipa::openapi::{Components, ContentBuilder, Info, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Response};
+use utoipa::{IntoParams, PartialSchema};
 
 use super::auth::PathAccess;
-use super::config::Mistake;
-use super::operations::operations;
 use super::problem::PROBLEM_TYPE;
-use super::problem::ProblemDocument;
-use super::taken_input::is_strict;
+use crate::admin::input::is_strict;
+use crate::api::problem::{Mistake, ProblemDocument};
+
+const TOKEN: &str = "token";
+
+const SESSION: &str = "session";
+
+const NOT_TAKEN: &str = "NotTaken";
+
+const AMBIGUOUS: &str = "Ambiguous";
+
+const TOO_LONG: &str = "TooLong";
+
+const NOT_JSON: &str = "NotJson";
+
+const NO_TOKEN: &str = "NoToken";
+
+const TOO_MANY: &str = "TooManyWrongTokens";
+
+const FOREIGN: &str = "Foreign";
 
 /// The description as JSON text, made once when the listener starts.
 #[derive(Clone, Debug)]
@@ -123,7 +131,7 @@ fn components() -> Components {
          `csrf_token` of the session.",
     );
     ComponentsBuilder::new()
-        .schema_from::<ProblemDocument<'_>>()
+        .schema_from::<ProblemDocument>()
         .schema_from::<Mistake>()
         .security_scheme(TOKEN, SecurityScheme::Http(token.build()))
         .security_scheme(SESSION, SecurityScheme::ApiKey(ApiKey::Cookie(session)))
@@ -155,12 +163,42 @@ fn problem(description: &str) -> Response {
     Response::builder().description(description).content(PROBLEM_TYPE, content).build()
 }
 
-const TOKEN: &str = "token";
-const SESSION: &str = "session";
-const NOT_TAKEN: &str = "NotTaken";
-const AMBIGUOUS: &str = "Ambiguous";
-const TOO_LONG: &str = "TooLong";
-const NOT_JSON: &str = "NotJson";
-const NO_TOKEN: &str = "NoToken";
-const TOO_MANY: &str = "TooManyWrongTokens";
-const FOREIGN: &str = "Foreign";
+// The operations of a path in the description of the API.
+
+/// Each with its method.
+pub(super) fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &mut Operation)> {
+    let PathItem { get, post, put, patch, delete, .. } = item;
+    let all = [
+        (Method::GET, get),
+        (Method::POST, post),
+        (Method::PUT, put),
+        (Method::PATCH, patch),
+        (Method::DELETE, delete),
+    ];
+    all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
+}
+
+// The parameters that name a key of a limit, for the description of the API.
+
+const DESCRIPTION: &str = "One parameter for each part of the key, named by its selector: `client_ip=198.51.100.7&param.username=alice`. Values \
+     are normalized like those of requests: names are case-folded and trimmed, addresses are cut to the prefix of the \
+     key. Requests without that part share the empty value. A key of `[]` takes no parameters. For a limit with \
+     `distinct`, one of its values may be given too, named the same way. Left out, it is the empty value.";
+
+/// One parameter for each part of the key. A handler reads them from the query by itself, because their names are those
+/// of the selectors.
+#[derive(Debug)]
+pub(super) enum KeyParts {}
+
+impl IntoParams for KeyParts {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let parts = ParameterBuilder::new()
+            .name("parts")
+            .parameter_in(ParameterIn::Query)
+            .style(Some(ParameterStyle::Form))
+            .explode(Some(true))
+            .description(Some(DESCRIPTION))
+            .schema(Some(BTreeMap::<String, String>::schema()));
+        vec![parts.build()]
+    }
+}

@@ -2,21 +2,14 @@
 
 use std::borrow::Cow;
 
-use axum::response::IntoResponse;
-use axum::response::Response;
-use http::Method;
-use http::StatusCode;
-use http::Uri;
-use http::header::CACHE_CONTROL;
-use http::header::CONTENT_TYPE;
-use serde::Serialize;
-use utoipa::ToSchema;
+use axum::response::{IntoResponse, Response};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{Method, StatusCode, Uri};
 
-use super::config::Mistake;
-use crate::decision::operator::InvalidLimitQuery;
-use crate::head::Fields;
-use crate::head::KnownName;
+use crate::api::problem::{Mistake, ProblemDocument};
 use crate::listen::Refusal;
+use crate::rules::decision::operator::InvalidLimitQuery;
+use crate::wire::head::{Fields, KnownName};
 
 /// Why a request failed.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -24,22 +17,6 @@ pub(super) struct Problem {
     status: StatusCode,
     detail: Cow<'static, str>,
     mistakes: Option<Vec<Mistake>>,
-}
-
-/// An error as the API shows it (RFC 9457).
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Problem)]
-pub(super) struct ProblemDocument<'p> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    title: &'static str,
-    status: u16,
-    /// What is wrong and what was expected.
-    detail: &'p str,
-    /// Only of a reload that was refused.
-    #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mistakes: Option<&'p [Mistake]>,
 }
 
 impl Problem {
@@ -75,11 +52,11 @@ impl Problem {
     /// As JSON.
     fn document(&self) -> Vec<u8> {
         let document = ProblemDocument {
-            kind: "about:blank",
-            title: self.status.canonical_reason().unwrap_or_default(),
+            kind: "about:blank".to_owned(),
+            title: self.status.canonical_reason().unwrap_or_default().to_owned(),
             status: self.status.as_u16(),
-            detail: &self.detail,
-            mistakes: self.mistakes.as_deref(),
+            detail: self.detail.to_string(),
+            mistakes: self.mistakes.clone(),
         };
         serde_json::to_vec(&document).expect("texts are JSON")
     }

@@ -5,24 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::Path;
-use axum::extract::RawQuery;
-use axum::extract::State;
 use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, RawQuery, State};
 use http::StatusCode;
 use tokio::time::sleep;
 
 use super::AdminState;
 use super::problem::Problem;
-use super::query::Query;
-use super::query::known_limit;
-use super::shared::Missing;
-use super::shared::Others;
-use super::shared::Scope;
-use super::shared::story as story_field;
+use super::shared::{Missing, Others, Scope, story as story_field};
+use crate::admin::input::{Query, known_limit};
 use crate::record::DecisionLabel;
-use crate::record::kept_requests::RequestStory;
-use crate::record::kept_requests::Viewer;
+use crate::record::kept_requests::{RequestStory, Viewer};
 use crate::store::shared_records::MAX_ID;
 
 /// Why one request was denied or held
@@ -144,6 +137,7 @@ const KEPT_DECISIONS: [DecisionLabel; 6] = [
 ];
 
 const DEFAULT_MOST: u64 = 50;
+
 const MAX_MOST: u64 = 1000;
 
 const RECORDED_WITHIN: Duration = Duration::from_millis(50);

@@ -2,34 +2,24 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use arc_swap::ArcSwap;
-use arc_swap::ArcSwapOption;
 use arc_swap::access::DynAccess;
-use tokio::sync::Mutex;
-use tokio::sync::mpsc;
+use arc_swap::{ArcSwap, ArcSwapOption};
+use tokio::sync::{Mutex, mpsc};
 
-use super::AdminRules;
-use super::GatewayIdentity;
-use super::LoadedConfig;
-use super::ReloadReport;
-use super::ReloadRequest;
-use super::session::FailedAttempts;
-use super::session::Sessions;
+use super::session::{FailedAttempts, Sessions};
 use super::shared::ToldStories;
-use crate::decision::Policy;
+use super::status::LastLevel;
+use super::{AdminRules, GatewayIdentity, LoadedConfig, ReloadReport, ReloadRequest};
 use crate::listen::ListenAddress;
 use crate::listen::tls::NameExpiries;
-use crate::record::EventBus;
-use crate::record::Gauges;
-use crate::record::Metrics;
 use crate::record::advice::Advisor;
 use crate::record::heavy_keys::KeyTables;
 use crate::record::kept_requests::KeptRequests;
-use crate::store::AnyStore;
-use crate::store::SharedRecords;
+use crate::record::{EventBus, Gauges, Metrics};
+use crate::rules::decision::Policy;
+use crate::store::{AnyStore, SharedRecords};
 
 /// What the gateway gives to the admin listener.
 pub struct AdminSources {
@@ -78,6 +68,8 @@ pub struct AdminState {
     pub(super) failed_attempts: FailedAttempts,
     /// As bearers. They are counted apart, so that a program with an old token keeps nobody from the dashboard.
     pub(super) failed_bearers: FailedAttempts,
+    /// Of the verdict, as the metrics show it.
+    pub(super) last_level: LastLevel,
     draining: AtomicBool,
 }
 
@@ -120,6 +112,7 @@ impl AdminState {
             sessions: Sessions::default(),
             failed_attempts: FailedAttempts::default(),
             failed_bearers: FailedAttempts::default(),
+            last_level: LastLevel::default(),
             draining,
         })
     }

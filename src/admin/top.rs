@@ -1,46 +1,19 @@
 //! Who asks most: the busiest keys of a limit, or the busiest clients.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::RawQuery;
-use axum::extract::State;
-use serde::Serialize;
-use utoipa::ToSchema;
+use axum::extract::{RawQuery, State};
 
 use super::AdminState;
 use super::problem::Problem;
-use super::query::Query;
-use super::query::known_limit;
-use super::shared::BUSY_KEYS_PARTS;
-use super::shared::Missing;
-use super::shared::Others;
-use super::shared::Scope;
-use super::shared::busy_keys;
-use crate::clock::Timestamp;
-use crate::clock::wall;
-use crate::record::heavy_keys::KeyCounts;
-use crate::record::heavy_keys::MinuteRecord;
-use crate::record::heavy_keys::Order;
+use super::shared::{BUSY_KEYS_PARTS, Missing, Others, Scope, busy_keys};
+use crate::admin::input::{Query, known_limit};
+use crate::api::events::BusyKeyResponse;
+use crate::record::heavy_keys::{KeyCounts, MinuteRecord, Order};
 use crate::record::history::MAX_MINUTES;
 use crate::record::kept_requests::Viewer;
-
-/// A key, or a client, that asks often.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = BusyKey)]
-pub(super) struct BusyKeyResponse {
-    /// Each selector and its value.
-    key: BTreeMap<String, String>,
-    requests: u64,
-    denied: u64,
-    /// Its first request in that time.
-    #[schema(format = DateTime)]
-    first: String,
-    /// Its last request.
-    #[schema(format = DateTime)]
-    last: String,
-}
+use crate::words::clock::{Timestamp, wall};
 
 /// Who asks most
 ///
@@ -84,7 +57,7 @@ pub(super) async fn top(
         keys.for_each(|key| key.add_to(&mut counts));
     }
     let counts = counts.busiest(by, usize::try_from(most).unwrap_or(usize::MAX));
-    Ok((others.scope, others.missing(), Json(counts.iter().map(BusyKeyResponse::of).collect())))
+    Ok((others.scope, others.missing(), Json(counts.iter().map(busy_key).collect())))
 }
 
 /// What other gateways have counted in the last minutes, an hour at most.
@@ -94,22 +67,23 @@ async fn ask_others(state: &AdminState, minutes: u64) -> Others {
     Others::ask(state, &fields, None).await
 }
 
-impl BusyKeyResponse {
-    fn of(counts: &KeyCounts) -> Self {
-        Self {
-            key: Viewer::ThisGateway.values(&counts.key),
-            requests: counts.requests,
-            denied: counts.denied,
-            first: counts.first.to_string(),
-            last: counts.last.to_string(),
-        }
+fn busy_key(counts: &KeyCounts) -> BusyKeyResponse {
+    BusyKeyResponse {
+        key: Viewer::ThisGateway.values(&counts.key),
+        requests: counts.requests,
+        denied: counts.denied,
+        first: counts.first.to_string(),
+        last: counts.last.to_string(),
     }
 }
 
 /// Gateways let each other know the last hour.
 const SHARED_MINUTES: u64 = 60;
+
 const _: () = assert!(SHARED_MINUTES < BUSY_KEYS_PARTS);
 
 const DEFAULT_MINUTES: u64 = 10;
+
 const DEFAULT_MOST: u64 = 20;
+
 const MAX_MOST: u64 = 1000;

@@ -5,20 +5,15 @@ use std::sync::Arc;
 use tracing::field::display;
 use tracing::info;
 
-use super::changes::Changes;
 use super::reload::ReloadError;
-use crate::record::Event;
-use crate::record::EventBus;
-use crate::record::event::BannedNetwork;
-use crate::record::event::EventKind;
-use crate::store::bans::Ban;
-use crate::store::bans::BanObserver;
-use crate::store::bans::BanSubject;
-use crate::units::Span;
-use crate::units::counted;
+use crate::app::announce::Changes;
+use crate::record::event::{BannedNetwork, EventKind};
+use crate::record::{Event, EventBus};
+use crate::store::bans::{Ban, BanObserver, BanSubject};
+use crate::words::units::{Span, counted};
 
-/// Publishes bans that begin or are lifted on this gateway. Each other gateway publishes its own; what this one hears of
-/// them is kept for those who ask later.
+/// Publishes bans that begin or are lifted on this gateway. Each other gateway publishes its own; this one only keeps
+/// their events, for the recent events of the API.
 #[derive(Debug)]
 pub(super) struct BanEvents(pub(super) Arc<EventBus>);
 
@@ -32,15 +27,15 @@ impl BanObserver for BanEvents {
         self.0.publish(&Arc::new(ban_event(EventKind::Unban, ban)));
     }
 
-    fn heard_ban(&self, ban: &Ban) {
-        self.0.hear(&Arc::new(begin_event(ban)));
+    fn ban_announced(&self, ban: &Ban) {
+        self.0.keep_remote(&Arc::new(begin_event(ban)));
     }
 
-    fn heard_lift(&self, ban: &Ban) {
+    fn lift_announced(&self, ban: &Ban) {
         let event = ban_event(EventKind::Unban, ban);
-        // Of all gateways that hear of it, the one where it began is enough to act on it.
+        // All gateways receive the event. Only the one where the ban began acts on it.
         let banned_network = event.banned_network.filter(|_| ban.is_first_hand());
-        self.0.hear(&Arc::new(Event { banned_network, ..event }));
+        self.0.keep_remote(&Arc::new(Event { banned_network, ..event }));
     }
 }
 

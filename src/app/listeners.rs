@@ -8,24 +8,16 @@ use std::time::Duration;
 use tokio::time;
 use tracing::error;
 
-use super::sockets::BoundSockets;
-use super::sockets::InheritedSockets;
-use super::sockets::bind;
-use super::sockets::set_mode;
-use super::start_error::StartError;
+use super::sockets::{BoundSockets, InheritedSockets, bind, set_mode};
 use super::workers::Workers;
-use crate::listen::AcceptStopper;
-use crate::listen::Connections;
-use crate::listen::ListenAddress;
-use crate::listen::ListenerConfig;
-use crate::listen::ListenerRuntime;
-use crate::listen::ListenerSettings;
-use crate::listen::ListenerState;
-use crate::listen::ListeningSocket;
-use crate::listen::ServesChange;
-use crate::listen::SocketFile;
-use crate::listen::Stack;
+use crate::admin;
+use crate::admin::AdminState;
+use crate::app::start::StartError;
 use crate::listen::tls::NameExpiries;
+use crate::listen::{
+    AcceptStopper, Connections, ListenAddress, ListenerConfig, ListenerRuntime, ListenerSettings, ListenerState,
+    ListeningSocket, ServesChange, SocketFile, Stack,
+};
 
 /// The listeners in force, in the order of the configuration.
 #[derive(Debug, Default)]
@@ -43,7 +35,8 @@ struct Listener {
     file: Option<SocketFile>,
 }
 
-/// What a new configuration does with the listeners. Its sockets are bound already, so nothing of it can fail any more.
+/// The changes of a new configuration to the listeners. Its sockets are bound already, so none of them can fail any
+/// more.
 #[derive(Debug)]
 pub struct ListenerPlan {
     /// One for each address of the new configuration, in order.
@@ -107,14 +100,14 @@ fn prepare_runtime(
     ListenerRuntime::prepare(settings, before).map_err(|source| StartError::Tls { address: address.clone(), source })
 }
 
-/// What a new configuration changed, by address.
+/// The changes of a new configuration, by address.
 #[derive(Debug, Default)]
 pub struct ListenerChanges {
     pub opened: Vec<ListenAddress>,
     pub closed: Vec<ListenAddress>,
     /// Whether new connections need a PROXY header from now on, where that has changed.
     pub proxy_protocol: Vec<(ListenAddress, bool)>,
-    /// What new connections are for from now on, where that has changed.
+    /// The new purpose of new connections, if it has changed.
     pub serves: Vec<(ListenAddress, ServesChange)>,
     /// Where the TLS of new connections has changed, was added or was removed.
     pub tls: Vec<ListenAddress>,
@@ -151,7 +144,7 @@ impl Listeners {
         self.0.push(Listener { configured, address, state, stopper, sockets, file });
     }
 
-    /// The same sockets once more, for another process.
+    /// Duplicates the sockets, for another process.
     pub(super) fn cloned_sockets(&self) -> io::Result<Vec<(ListenAddress, Vec<ListeningSocket>)>> {
         let cloned = |listener: &Listener| {
             let sockets = listener.sockets.iter().map(ListeningSocket::try_clone);
@@ -264,6 +257,41 @@ impl Listener {
 async fn end(connections: &Connections, ending: impl Future<Output = ()>, within: Duration) {
     if time::timeout(within, ending).await.is_err() {
         connections.cut();
+    }
+}
+
+// The admin listener: its sockets, and the tasks that accept on them.
+
+pub(super) struct AdminListener {
+    /// The address as configured.
+    pub(super) configured: ListenAddress,
+    /// The address as bound: with the chosen port if the configuration says 0.
+    pub(super) address: ListenAddress,
+    pub(super) stopper: AcceptStopper,
+    /// Kept to be handed to a process that takes over.
+    pub(super) sockets: Vec<ListeningSocket>,
+}
+
+impl AdminListener {
+    pub(super) fn serve(bound: BoundSockets, control: &Arc<AdminState>) -> Self {
+        let BoundSockets { configured, address, sockets, .. } = bound;
+        let stopper = AcceptStopper::default();
+        for socket in &sockets {
+            match socket.try_clone() {
+                Ok(socket) => {
+                    let serving = admin::serve(socket, address.clone(), Arc::clone(control), stopper.stop());
+                    drop(tokio::spawn(serving));
+                }
+                Err(error) => error!(%address, %error, "the admin listener does not accept connections: {error}"),
+            }
+        }
+        Self { configured, address, stopper, sockets }
+    }
+
+    /// Duplicates the sockets, for another process.
+    pub(super) fn cloned_sockets(&self) -> io::Result<(ListenAddress, Vec<ListeningSocket>)> {
+        let sockets = self.sockets.iter().map(ListeningSocket::try_clone).collect::<io::Result<_>>()?;
+        Ok((self.configured.clone(), sockets))
     }
 }
 

@@ -1,41 +1,30 @@
 //! The life of the process: read the configuration, start, serve, drain, end.
 
-use std::fmt;
-use std::panic;
+use std::hint::black_box;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
+use std::{fmt, panic};
 
 use listenfd::ListenFd;
-use rustix::process::Resource;
-use rustix::process::Rlimit;
-use rustix::process::getrlimit;
-use rustix::process::setrlimit;
-use tokio::runtime;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::Runtime;
-use tokio::task;
-use tracing::info;
-use tracing::warn;
+use tokio::time::{MissedTickBehavior, interval};
+use tokio::{runtime, task};
+use tracing::{info, warn};
 
-use super::App;
-use super::DrainOutcome;
-use super::Load;
-use super::Origin;
-use super::ProcessContext;
-use super::StartError;
-use super::announce::Summary;
-use super::announce::announce;
+use super::announce::{Summary, announce};
 use super::control_loop::control;
-use super::service_manager;
-use super::signals::Signals;
 use super::start::ReadyApp;
-use super::takeover::ControlSocket;
-use super::takeover::InheritedState;
-use super::takeover::Predecessor;
-use super::takeover::TakeoverOptions;
-use super::takeover::socket_names;
-use crate::config::Diagnostic;
-use crate::config::Settings;
+use super::takeover::{ControlSocket, InheritedState, Predecessor, TakeoverOptions, socket_names};
+use super::{App, DrainOutcome, StartError};
+use crate::app::control_loop::Signals;
+use crate::app::sockets;
+use crate::config::{Diagnostic, Settings};
 use crate::listen::ListenAddress;
-use crate::units::counted;
+use crate::record::Sinks;
+use crate::record::log::OperationalLog;
+use crate::words::units::counted;
 
 /// The process before it serves.
 pub struct Process {
@@ -48,7 +37,7 @@ impl Process {
     /// From here on signals are held back until there is something to reload or to drain.
     pub fn begin() -> Result<Self, StartError> {
         take_small_pages();
-        let opened = service_manager::opened_descriptors();
+        let opened = sockets::opened_descriptors();
         let runtime = runtime::Builder::new_current_thread().enable_all().build().map_err(StartError::Thread)?;
         let signals = runtime.block_on(async { Signals::catch() }).map_err(StartError::Thread)?;
         Ok(Self { runtime, signals, opened })
@@ -98,8 +87,8 @@ impl Process {
             };
             let took_over = finish_takeover(inherited).await;
             announce(&app, origin, &summary);
-            service_manager::ready(took_over);
-            tokio::spawn(service_manager::run_watchdog(app.workers.probe()));
+            sockets::ready(took_over);
+            tokio::spawn(sockets::run_watchdog(app.workers.probe()));
             on_started(&app);
             let successor_command = takeover.successor_command.as_ref();
             let reason = control(&mut app, origin, &mut signals, control_socket, successor_command).await;
@@ -139,13 +128,13 @@ async fn start(
     Ok(Started { ready, socket_names, inherited })
 }
 
-/// Takes the sockets of the running gateway over where that is asked for, or else those of the service manager.
+/// Takes over the sockets of the running gateway if asked to, else the sockets of the service manager.
 async fn inherit(
     opened: ListenFd,
     takeover: &TakeoverOptions,
     socket_names: &[String],
 ) -> Result<InheritedState, StartError> {
-    let activated = service_manager::sockets(opened);
+    let activated = sockets::sockets(opened);
     if !takeover.takes_over {
         return Ok(InheritedState { sockets: activated, ..InheritedState::default() });
     }
@@ -203,5 +192,58 @@ fn log_drain_outcome(outcome: DrainOutcome) {
 impl fmt::Debug for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Process").finish_non_exhaustive()
+    }
+}
+
+// The options of the command line for the running gateway.
+
+/// How the configuration is read, at the start and for each reload.
+pub type Load = dyn Fn() -> Result<Settings, Vec<Diagnostic>> + Send + Sync;
+
+/// The parts that an [`App`] uses and does not create itself.
+pub struct ProcessContext {
+    pub sinks: Sinks,
+    /// `None`: the caller of the gateway logs.
+    pub log: Option<Arc<OperationalLog>>,
+    pub load: Arc<Load>,
+}
+
+impl fmt::Debug for ProcessContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProcessContext").finish_non_exhaustive()
+    }
+}
+
+// Where the configuration of a process comes from.
+
+/// Where the configuration of a process comes from.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Origin {
+    /// A file, which is watched.
+    File(PathBuf),
+    /// The command line, which cannot change.
+    Flags,
+    /// A stream, which can be read only once.
+    StandardInput,
+}
+
+// Gives memory back to the system after a burst of requests.
+
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// More than the allocator keeps in shared pages.
+const LARGE: usize = 1 << 20;
+
+/// Makes the allocator of this thread give back memory that has been free for a second. Never returns.
+///
+/// The allocator looks for such memory only when something large is allocated or freed. Requests are small, so that may
+/// not happen for hours after a burst.
+pub(super) async fn trim_allocator() {
+    let mut ticks = interval(INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        // Never written to: it takes address space and no memory.
+        drop(black_box(Vec::<u8>::with_capacity(LARGE)));
     }
 }

@@ -1,25 +1,34 @@
 //! Listening sockets: bound by this process, or inherited from another one.
 
-use std::io;
-use std::net::SocketAddr;
-use std::net::TcpListener;
+use std::ffi::OsStr;
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
+#[cfg(target_os = "linux")]
+use std::os::linux::net::SocketAddrExt;
+#[cfg(target_os = "linux")]
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixDatagram;
+use std::{env, io, process};
 
-use tracing::warn;
+use listenfd::ListenFd;
+use sd_notify::NotifyState;
+use tokio::time;
+use tracing::{error, warn};
 
-use super::start_error::StartError;
+use crate::app::start::StartError;
+use crate::app::workers::WorkerProbe;
 use crate::listen;
-use crate::listen::ListenAddress;
-use crate::listen::ListeningSocket;
-use crate::listen::SocketFile;
-use crate::listen::Stack;
+use crate::listen::{ListenAddress, ListeningSocket, SocketFile, Stack};
+
+/// The gateway's user and group may connect.
+const DEFAULT_MODE: u32 = 0o660;
 
 /// Sockets on one address, not yet served.
 #[derive(Debug)]
 pub struct BoundSockets {
-    /// As configured.
+    /// The address as configured.
     pub configured: ListenAddress,
-    /// With the port that was free, where the configuration says 0.
+    /// The address as bound: with the chosen port if the configuration says 0.
     pub address: ListenAddress,
     pub sockets: Vec<ListeningSocket>,
     /// The file of a Unix socket that this process has opened.
@@ -46,7 +55,7 @@ pub(super) fn bind(
     Ok(bound)
 }
 
-/// The same for the admin listener, which one core serves.
+/// Binds the admin listener, which one core serves.
 pub(super) fn bind_admin(configured: SocketAddr, inherited: &mut InheritedSockets) -> Result<BoundSockets, StartError> {
     bind(&configured.into(), Stack::Dual, None, 1, inherited)
 }
@@ -72,9 +81,6 @@ pub(super) fn set_mode(address: &ListenAddress, mode: Option<u32>) -> Result<(),
     listen::set_mode(path, mode).map_err(|source| StartError::Mode { address: address.clone(), source })
 }
 
-/// The gateway's user and group may connect.
-const DEFAULT_MODE: u32 = 0o660;
-
 /// Sockets that the previous process or the service manager handed to this one.
 #[derive(Debug, Default)]
 pub struct InheritedSockets(Vec<InheritedAddress>);
@@ -82,7 +88,7 @@ pub struct InheritedSockets(Vec<InheritedAddress>);
 /// Sockets that share an address.
 #[derive(Debug)]
 struct InheritedAddress {
-    /// As the previous process had it configured; of the service manager, as bound.
+    /// The address as configured in the previous process; from the service manager, as bound.
     configured: ListenAddress,
     address: ListenAddress,
     sockets: Vec<ListeningSocket>,
@@ -113,6 +119,103 @@ impl InheritedSockets {
     pub(super) fn unused(&self) -> impl Iterator<Item = &ListenAddress> {
         self.0.iter().map(|known| &known.address)
     }
+}
+
+// The service manager (systemd): the sockets it has opened for this process, readiness and the watchdog. Without a service
+// manager nothing of this happens.
+
+/// The descriptors that the service manager has opened for this process. To be called once, before there are threads.
+pub(super) fn opened_descriptors() -> ListenFd {
+    // With another process number they are for the process that has started this one.
+    let is_ours = env::var("LISTEN_PID").is_ok_and(|process| process == process::id().to_string());
+    if is_ours { ListenFd::from_env() } else { ListenFd::empty() }
+}
+
+/// The listening sockets among `opened`. A descriptor that cannot be used is logged.
+pub(super) fn sockets(mut opened: ListenFd) -> InheritedSockets {
+    let mut inherited = InheritedSockets::default();
+    for number in 0..opened.len() {
+        let tcp = opened.take_tcp_listener(number).map(|socket| socket.map(OwnedFd::from));
+        let socket = tcp.or_else(|_| opened.take_unix_listener(number).map(|socket| socket.map(OwnedFd::from)));
+        match socket {
+            Ok(Some(socket)) => inherited.add(None, socket),
+            Ok(None) => {}
+            Err(error) => warn!(%error, "cannot use a socket of the service manager: {error}"),
+        }
+    }
+    inherited
+}
+
+/// Requests are answered. After a takeover the service manager follows this process from here on.
+pub(super) fn ready(took_over: bool) {
+    if took_over {
+        notify(&[NotifyState::MainPid(process::id()), NotifyState::Ready]);
+    } else {
+        notify(&[NotifyState::Ready]);
+    }
+}
+
+/// The configuration is read anew; [`ready`] says when that is done.
+pub(super) fn reloading() {
+    match NotifyState::monotonic_usec_now() {
+        Ok(now) => notify(&[NotifyState::Reloading, now]),
+        Err(error) => warn!(%error, "cannot notify the service manager of the reload: {error}"),
+    }
+}
+
+/// The process drains and ends.
+pub(super) fn stopping() {
+    notify(&[NotifyState::Stopping]);
+}
+
+/// Another process has taken over.
+pub(super) fn taken_over_by(process: u32) {
+    notify(&[NotifyState::MainPid(process)]);
+}
+
+/// Pings the watchdog as long as every worker answers. Returns at once without a watchdog.
+pub(super) async fn run_watchdog(probe: WorkerProbe) {
+    let Some(timeout) = sd_notify::watchdog_enabled().filter(|timeout| !timeout.is_zero()) else { return };
+    let mut ticks = time::interval(timeout / 2);
+    let mut is_well = true;
+    loop {
+        ticks.tick().await;
+        match time::timeout(timeout / 2, probe.all_answered()).await {
+            Ok(()) => {
+                is_well = true;
+                notify(&[NotifyState::Watchdog]);
+            }
+            Err(_) if is_well => {
+                is_well = false;
+                error!("worker unresponsive for {:?}: withholding the systemd watchdog ping", timeout / 2);
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+fn notify(state: &[NotifyState<'_>]) {
+    let Some(manager) = env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty()) else { return };
+    let lines: Vec<String> = state.iter().map(NotifyState::to_string).collect();
+    if let Err(error) = send(&manager, &lines.join("\n")) {
+        warn!(%error, "cannot notify the service manager: {error}");
+    }
+}
+
+/// Does not wait for a service manager that does not read: clients would have to wait too.
+fn send(manager: &OsStr, message: &str) -> io::Result<()> {
+    let socket = UnixDatagram::unbound()?;
+    socket.set_nonblocking(true)?;
+    socket.send_to_addr(message.as_bytes(), &address(manager)?).map(drop)
+}
+
+/// A name that begins with `@` is in the abstract namespace, in no file system.
+fn address(manager: &OsStr) -> io::Result<std::os::unix::net::SocketAddr> {
+    #[cfg(target_os = "linux")]
+    if let Some(name) = manager.as_bytes().strip_prefix(b"@") {
+        return std::os::unix::net::SocketAddr::from_abstract_name(name);
+    }
+    std::os::unix::net::SocketAddr::from_pathname(manager)
 }
 
 #[cfg(test)]

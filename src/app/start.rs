@@ -1,61 +1,51 @@
 //! Starting the gateway.
 
 use std::sync::Arc;
+use std::{io, panic};
 
 use arc_swap::ArcSwap;
 use arc_swap::access::Map;
-use rustix::process::Resource;
-use rustix::process::getrlimit;
+use rustix::process::{Resource, getrlimit};
 use tokio::sync::mpsc;
+use tokio::task;
 use tokio_util::sync::CancellationToken;
 
-use super::App;
-use super::ProcessContext;
-use super::StartError;
-use super::admin_listener::AdminListener;
 use super::event_sources::BanEvents;
-use super::gauges::gauge_reader;
-use super::known_warnings::KnownWarnings;
-use super::listeners::BoundListener;
-use super::listeners::Listeners;
-use super::live_snapshot::LiveSnapshot;
-use super::prepare::Preparation;
-use super::prepare::PreparedParts;
-use super::record_ticks;
+use super::listeners::{BoundListener, Listeners};
 use super::reload::loaded_config;
-use super::snapshot::SnapshotParts;
-use super::sockets::BoundSockets;
-use super::sockets::bind_admin;
+use super::sockets::{BoundSockets, bind_admin};
 use super::source_tasks::SourceTasks;
-use super::store;
-use super::takeover::InheritedState;
-use super::takeover::LeavingPredecessor;
-use super::takeover::Predecessor;
-use super::upstream_tasks::UpstreamTasks;
-use super::workers;
-use super::workers::Worker;
-use super::workers::Workers;
-use crate::admin;
-use crate::admin::AdminRules;
-use crate::admin::AdminSources;
-use crate::admin::AdminState;
-use crate::admin::GatewayIdentity;
-use crate::admin::LoadedConfig;
-use crate::admin::ReloadRequest;
-use crate::clock;
-use crate::clock::Clock;
-use crate::config::Settings;
-use crate::fronts::Complaints;
-use crate::fronts::Fronts;
-use crate::gateway::Gateway;
-use crate::gateway::HeldRequests;
-use crate::gateway::Snapshot;
-use crate::listen;
-use crate::listen::Connections;
-use crate::record::Gauges;
-use crate::record::Sinks;
+use super::takeover::{InheritedState, LeavingPredecessor, Predecessor};
+use super::workers::{Worker, Workers};
+use super::{App, ProcessContext, store, workers};
+use crate::admin::{AdminRules, AdminSources, AdminState, GatewayIdentity, LoadedConfig, ReloadRequest};
+use crate::app::announce::KnownWarnings;
+use crate::app::followed_lists::OpenLists;
+use crate::app::gauges::gauge_reader;
+use crate::app::listeners::AdminListener;
+use crate::app::source_tasks::UpstreamTasks;
+use crate::app::state::{LiveSnapshot, SnapshotParts};
+use crate::app::store::{RedisStreams, audit_mistake};
+use crate::app::token_keys::OpenKeys;
+use crate::app::{gauges, state};
+use crate::config::{Diagnostic, OutputFile, Settings};
+use crate::fronts::{Complaints, Fronts};
+use crate::gateway::{Gateway, HeldRequests, Snapshot};
+use crate::listen::tls::TlsSetupError;
+use crate::listen::{Connections, ListenAddress};
+use crate::record::audit::{AuditSettings, AuditTrail, StreamAppender};
+use crate::record::notify::{NotifySettings, WebhookChannels};
+use crate::record::{Gauges, LogSettings, Sinks};
 use crate::store::AnyStore;
 use crate::store::snapshot::SnapshotWriter;
+use crate::wire::crowdsec::ListSource;
+use crate::words::clock;
+use crate::words::clock::Clock;
+use crate::words::units::counted;
+use crate::{admin, listen};
+
+/// How many operators may wait for a reload. Each waits at most a minute.
+const MAX_RELOAD_REQUESTS: usize = 64;
 
 /// A gateway that is ready to serve.
 #[derive(Debug)]
@@ -133,7 +123,7 @@ impl App {
             preparation.run(&sinks, predecessor).await?;
         let live = LiveSnapshot::new(snapshot);
         sinks.event_bus().set_trail(trail);
-        tokio::spawn(record_ticks::run(live.shared(), sinks.clone()));
+        tokio::spawn(gauges::run(live.shared(), sinks.clone()));
         store.bans().observe(Arc::new(BanEvents(Arc::clone(sinks.event_bus()))));
         let stop_store_task = CancellationToken::new();
         let snapshot_writer = Arc::new(SnapshotWriter::new(store_settings.memory.snapshot.clone()));
@@ -203,7 +193,7 @@ impl App {
     }
 }
 
-/// What each core makes its own gateway of.
+/// The parts that each core builds its own gateway from.
 #[derive(Clone)]
 struct CoreParts {
     live: Arc<ArcSwap<Snapshot>>,
@@ -212,7 +202,7 @@ struct CoreParts {
     complaints: Complaints,
     control: Arc<AdminState>,
     clock: Clock,
-    settings: Arc<ArcSwap<listen::Settings>>,
+    settings: Arc<ArcSwap<listen::ConnectionSettings>>,
 }
 
 impl CoreParts {
@@ -224,10 +214,7 @@ impl CoreParts {
     }
 }
 
-/// How many operators may wait for a reload. Each waits at most a minute.
-const MAX_RELOAD_REQUESTS: usize = 64;
-
-/// What the admin listener answers from.
+/// The sources of the answers of the admin listener.
 fn admin_sources(
     live: &LiveSnapshot,
     store: &Arc<AnyStore>,
@@ -249,4 +236,109 @@ fn admin_sources(
         key_tables: Arc::clone(sinks.key_tables()),
         advisor: Arc::clone(sinks.advisor()),
     }
+}
+
+// Why the gateway did not start.
+
+/// Why the gateway did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("cannot listen on {address}: {}", describe(.address, .source))]
+    Bind { address: ListenAddress, source: io::Error },
+    #[error("cannot change who may connect to {address}: {source}")]
+    Mode { address: ListenAddress, source: io::Error },
+    #[error("cannot speak TLS on {address}: {source}")]
+    Tls { address: ListenAddress, source: TlsSetupError },
+    /// Something that the configuration names cannot be used.
+    #[error("{} in the configuration", counted(.0.len(), "mistake"))]
+    Mistakes(Vec<Diagnostic>),
+    #[error("cannot take over from the running gateway: {0}")]
+    Takeover(io::Error),
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+}
+
+/// The errors that an operator can do something about in plain words, any other as the system words it.
+fn describe(address: &ListenAddress, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "the address is already in use".to_owned(),
+        io::ErrorKind::NotFound if address.ip().is_none() => "its folder does not exist".to_owned(),
+        io::ErrorKind::PermissionDenied if address.ip().is_none() => {
+            "permission denied; the gateway makes a file there, so its user must be allowed to write to the folder"
+                .to_owned()
+        }
+        io::ErrorKind::AddrNotAvailable => "no interface of this machine has that address".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied; ports below 1024 need a privilege".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+// The first half of a start: everything that reads and opens files, before anything is served.
+
+/// The settings that are needed to prepare a start.
+pub(super) struct Preparation {
+    pub(super) store: crate::store::Settings,
+    pub(super) clock: Clock,
+    pub(super) audit: AuditSettings,
+    pub(super) outputs: Vec<OutputFile>,
+    pub(super) notify: NotifySettings,
+    pub(super) followed: Vec<ListSource>,
+    pub(super) parts: SnapshotParts,
+    pub(super) log_settings: LogSettings,
+}
+
+/// The parts that the rest of the start needs.
+pub(super) struct PreparedParts {
+    pub(super) snapshot: Snapshot,
+    pub(super) store: Arc<AnyStore>,
+    pub(super) streams: Option<Arc<dyn StreamAppender>>,
+    pub(super) trail: AuditTrail,
+    pub(super) channels: WebhookChannels,
+    pub(super) lists: Arc<ArcSwap<OpenLists>>,
+    pub(super) keys: OpenKeys,
+    pub(super) log_settings: LogSettings,
+}
+
+impl Preparation {
+    /// Runs on a thread that may block on files.
+    pub(super) async fn run(
+        self,
+        sinks: &Sinks,
+        predecessor: &mut Option<Predecessor>,
+    ) -> Result<PreparedParts, StartError> {
+        let (sinks, mut moved) = (sinks.clone(), predecessor.take());
+        let building = task::spawn_blocking(move || {
+            let prepared = self.build(&sinks, moved.as_mut());
+            (prepared, moved)
+        });
+        let (prepared, returned) = building.await.unwrap_or_else(|error| panic::resume_unwind(error.into_panic()));
+        *predecessor = returned;
+        prepared
+    }
+
+    fn build(self, sinks: &Sinks, predecessor: Option<&mut Predecessor>) -> Result<PreparedParts, StartError> {
+        let Self { store, clock, audit, outputs, notify, followed, parts, log_settings } = self;
+        let store = Arc::new(store::build(&store, &clock, sinks.metrics(), predecessor));
+        let streams = RedisStreams::of(&store);
+        let trail = open_trail(sinks, &audit, streams.as_ref(), &outputs)?;
+        let channels = sinks.event_bus().open_channels(&notify, &WebhookChannels::default(), sinks.metrics());
+        let lists = OpenLists::default().reopen(followed, &clock);
+        let keys = OpenKeys::default().reopen(parts.tokens.as_ref());
+        let snapshot = state::build(parts, &log_settings, &channels, (&lists, &keys), None, sinks);
+        let lists = Arc::new(ArcSwap::from_pointee(lists));
+        Ok(PreparedParts { snapshot, store, streams, trail, channels, lists, keys, log_settings })
+    }
+}
+
+/// Opens the places of the audit trail. A place that cannot be opened is a mistake at the line that names it.
+pub(super) fn open_trail(
+    sinks: &Sinks,
+    settings: &AuditSettings,
+    streams: Option<&Arc<dyn StreamAppender>>,
+    outputs: &[OutputFile],
+) -> Result<AuditTrail, StartError> {
+    sinks
+        .event_bus()
+        .open_trail(settings, streams, sinks.metrics())
+        .map_err(|error| StartError::Mistakes(vec![audit_mistake(outputs, &error)]))
 }

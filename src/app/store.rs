@@ -1,5 +1,6 @@
 //! Builds the store, starts its background task, and describes it for the log.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,20 +9,30 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::takeover::Predecessor;
-use crate::clock::Clock;
+use crate::config::{Diagnostic, OutputFile, Settings, Severity};
 use crate::record::Metrics;
+use crate::record::audit::{AppendOutcome, AuditError, AuditTrail, RedisStream, StreamAppender};
 use crate::record::metrics::StoreMetrics;
 use crate::store;
-use crate::store::AnyStore;
-use crate::store::Failover;
-use crate::store::MemoryStore;
-use crate::store::Observer;
-use crate::store::redis::Mode;
-use crate::store::snapshot;
+use crate::store::redis::Failure;
 use crate::store::snapshot::SnapshotWriter;
+use crate::store::{AnyStore, Failover, MemoryStore, Observer, snapshot};
+use crate::words::clock::Clock;
+use crate::words::files;
 
-/// Builds the store of the first core. Nothing is connected yet. A store in memory begins with the bans and known clients
-/// of `predecessor`, or else with those in its snapshot file.
+/// A Redis that hangs must not make the start hang.
+const FIRST_CONTACT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A Redis that has no parts yet grants none for 2 s.
+const FIRST_PART_TIMEOUT: Duration = Duration::from_millis(2500);
+
+/// The kinds of store, as metrics and `/readyz` call them.
+pub(super) const REDIS: &str = "redis";
+
+pub(super) const MEMORY: &str = "memory";
+
+/// Builds the store of the first core. Nothing is connected yet. A store in memory begins with the bans and known
+/// clients of `predecessor`, or else of its snapshot file.
 pub(super) fn build(
     settings: &store::Settings,
     clock: &Clock,
@@ -35,7 +46,7 @@ pub(super) fn build(
             if let Some(path) = settings.memory.snapshot.as_ref().filter(|_| !is_imported) {
                 snapshot::restore(path, &mut store);
             }
-            AnyStore::Memory(Arc::new(store))
+            AnyStore::Memory(Arc::new(store.into()))
         }
         Some(redis) => {
             let observer = Arc::new(StoreMetricsObserver(metrics.store(REDIS)));
@@ -71,8 +82,8 @@ pub(super) async fn start_task(
     stop: &CancellationToken,
 ) -> JoinHandle<()> {
     match store {
-        AnyStore::Memory(memory) => {
-            tokio::spawn(snapshot::write_changes(Arc::clone(snapshot_writer), Arc::clone(memory), stop.clone()))
+        AnyStore::Memory(store) => {
+            tokio::spawn(snapshot::write_changes(Arc::clone(snapshot_writer), Arc::clone(store.memory()), stop.clone()))
         }
         AnyStore::Shared(shared) => {
             let watching = tokio::spawn(shared.watch(stop.clone()));
@@ -82,12 +93,6 @@ pub(super) async fn start_task(
         }
     }
 }
-
-/// A Redis that hangs must not make the start hang.
-const FIRST_CONTACT_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// A Redis that has no parts yet grants none for 2 s.
-const FIRST_PART_TIMEOUT: Duration = Duration::from_millis(2500);
 
 /// Counts round trips and failures of the store in the metrics.
 #[derive(Debug)]
@@ -119,12 +124,7 @@ impl Observer for StoreMetricsObserver {
 pub(super) fn describe(settings: &store::Settings) -> String {
     let Some(redis) = &settings.redis else { return "counts are kept in memory".to_owned() };
     let addresses: Vec<_> = redis.urls.iter().map(ToString::to_string).collect();
-    let mode = match redis.mode {
-        Mode::Single => "single",
-        Mode::Cluster => "cluster",
-        Mode::Sentinel => "sentinel",
-    };
-    format!("counts are kept in redis at {} ({mode}), prefix {}", addresses.join(", "), redis.key_prefix)
+    format!("counts are kept in redis at {} ({}), prefix {}", addresses.join(", "), redis.mode, redis.key_prefix)
 }
 
 /// The keys of the `store` section that differ. They take effect with the next start.
@@ -161,19 +161,71 @@ pub(super) fn keys_for_next_start(in_force: &store::Settings, configured: &store
     keys
 }
 
-/// The kinds of store, as metrics and `/readyz` call them.
-pub(super) const REDIS: &str = "redis";
-pub(super) const MEMORY: &str = "memory";
+// The store's Redis as a place for the audit trail.
+
+/// Appends audit entries to streams in the store's Redis.
+#[derive(Debug)]
+pub(super) struct RedisStreams(AnyStore);
+
+impl RedisStreams {
+    /// Uses connections of its own, on the thread that calls this. `None`: the store is not in Redis.
+    pub(super) fn of(store: &AnyStore) -> Option<Arc<dyn StreamAppender>> {
+        matches!(store, AnyStore::Shared(_)).then(|| Arc::new(Self(store.on_another_core())) as Arc<dyn StreamAppender>)
+    }
+}
+
+impl StreamAppender for RedisStreams {
+    fn append<'a>(
+        &'a self,
+        stream: &'a RedisStream,
+        fields: &'a [(&'static str, String)],
+    ) -> Pin<Box<dyn Future<Output = AppendOutcome> + Send + 'a>> {
+        Box::pin(async {
+            let AnyStore::Shared(shared) = &self.0 else { return AppendOutcome::Unavailable };
+            match shared.append(&stream.key, stream.max_entries, fields).await {
+                Ok(()) => AppendOutcome::Appended,
+                Err((Failure::Open, _)) => AppendOutcome::Unavailable,
+                Err((Failure::Refused, words)) => AppendOutcome::Lost(words),
+                Err((Failure::Unknown, _)) => AppendOutcome::Lost("redis did not answer in time".to_owned()),
+            }
+        })
+    }
+}
+
+// Finds files that a start could not write, without starting.
+
+/// Every file that the gateway would write and cannot: an audit trail with which it does not start, and a snapshot without
+/// which it does. Nothing is opened or created.
+pub fn check_outputs(settings: &Settings) -> Vec<Diagnostic> {
+    let audit = AuditTrail::check(&settings.audit);
+    let mut found: Vec<_> = audit.iter().map(|error| audit_mistake(&settings.outputs, error)).collect();
+    let snapshot = settings.store.redis.is_none().then_some(settings.store.memory.snapshot.as_ref()).flatten();
+    if let Some((path, error)) = snapshot.and_then(|path| Some((path, snapshot::check_writable(path).err()?))) {
+        let message = format!(
+            "cannot write the snapshot to {}: {}: a restart would lose bans, known clients and sessions",
+            path.display(),
+            files::describe(&error)
+        );
+        let mistake = OutputFile::unwritable(&settings.outputs, path, &message);
+        found.push(Diagnostic { severity: Severity::Warning, ..mistake });
+    }
+    found.sort();
+    found
+}
+
+/// The mistake of a place of the audit trail that cannot be opened, at the line that names it.
+pub(super) fn audit_mistake(outputs: &[OutputFile], error: &AuditError) -> Diagnostic {
+    OutputFile::unwritable(outputs, &error.path, &error.to_string())
+}
 
 #[cfg(test)]
 mod tests {
     use std::num::NonZeroU32;
 
     use super::*;
-    use crate::limit::OnFailure;
-    use crate::store::memory;
-    use crate::store::redis;
-    use crate::store::settings::Nodes;
+    use crate::rules::limit::OnFailure;
+    use crate::store::any_store::Nodes;
+    use crate::store::{memory, redis};
 
     fn in_memory() -> store::Settings {
         store::Settings {
@@ -187,7 +239,7 @@ mod tests {
     fn shared(url: &str) -> store::Settings {
         let redis = redis::Settings {
             urls: vec![url.parse().unwrap()],
-            mode: Mode::Single,
+            mode: redis::Mode::Single,
             timeout: Duration::from_millis(100),
             password_file: None,
             wait: 0,

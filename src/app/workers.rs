@@ -1,28 +1,20 @@
 //! The data plane: one thread a core, each with a runtime of its own, so that a request stays on one core.
 
-use std::io;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::thread;
 use std::thread::JoinHandle;
+use std::{io, thread};
 
 use arc_swap::ArcSwap;
 use tokio::runtime;
 use tokio::runtime::Runtime;
-use tokio::sync::mpsc;
-use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::mpsc::WeakUnboundedSender;
-use tokio::sync::oneshot;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender};
+use tokio::sync::{mpsc, oneshot};
 
-use super::allocator_trim::trim_allocator;
+use crate::app::process::trim_allocator;
 use crate::fronts::Fronts;
 use crate::listen;
-use crate::listen::AcceptStop;
-use crate::listen::AcceptStopper;
-use crate::listen::ListenAddress;
-use crate::listen::ListenerState;
-use crate::listen::ListeningSocket;
+use crate::listen::{AcceptStop, AcceptStopper, ListenAddress, ListenerState, ListeningSocket};
 
 /// The threads that serve, with a channel to each.
 #[derive(Debug)]
@@ -30,11 +22,11 @@ pub struct Workers {
     threads: Vec<(UnboundedSender<Job>, JoinHandle<()>)>,
 }
 
-/// What one thread serves with. Its fronts have connections to the applications that no other thread uses.
+/// The parts that one thread serves with. No other thread uses its connections to the applications.
 #[derive(Debug)]
 pub struct Worker {
     pub fronts: Fronts,
-    pub settings: Arc<ArcSwap<listen::Settings>>,
+    pub settings: Arc<ArcSwap<listen::ConnectionSettings>>,
 }
 
 /// A command to a thread.
@@ -50,7 +42,7 @@ enum Job {
 #[derive(Clone, Debug)]
 pub struct WorkerProbe(Vec<WeakUnboundedSender<Job>>);
 
-/// As many threads as there are cores for this process.
+/// The number of threads: as many as this process may use cores.
 pub fn count() -> usize {
     thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }

@@ -1,15 +1,10 @@
 //! `portcullis check`: prints every mistake of a configuration at once, or its warnings.
 
-use super::arguments::ConfigFile;
-use super::arguments::Format;
-use super::exit::Exit;
 use super::output;
-use crate::app;
-use crate::config;
-use crate::config::Diagnostic;
-use crate::config::Settings;
-use crate::config::Severity;
-use crate::units::counted;
+use crate::cli::program::{ConfigFile, Exit, Format};
+use crate::config::{Diagnostic, Settings, Severity};
+use crate::words::units::counted;
+use crate::{app, config};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -1,15 +1,21 @@
-//! `portcullis convert`: a configuration that does what another program's did.
+//! `portcullis recipe` and `portcullis convert`: whole configurations, for kinds of applications, and one that does what another
+//! program's did.
 
 use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Subcommand;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use serde::Serialize;
 
-use super::exit::Exit;
 use super::output;
-use crate::config::text_file;
-use crate::convert::ratelimit;
-use crate::convert::ratelimit::Converted;
+use crate::cli::output::Table;
+use crate::cli::program::{Exit, Format};
+use crate::config::inline::Flags;
+use crate::config::source;
+use crate::convert::Converted;
+use crate::words::recipes::{PathPrefix, RECIPES, Recipe};
+use crate::{config, convert};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -45,12 +51,12 @@ struct Ratelimit {
 pub(super) fn convert(arguments: &Arguments) -> anyhow::Result<Exit> {
     let Program::Ratelimit(Ratelimit { files }) = &arguments.of;
     let texts = files.iter().map(|file| {
-        let is_input = file.as_os_str() == text_file::STANDARD_INPUT;
-        let text = if is_input { text_file::read_standard_input() } else { text_file::read_text(file) };
+        let is_input = file.as_os_str() == source::STANDARD_INPUT;
+        let text = if is_input { source::read_standard_input() } else { source::read_text(file) };
         let text = text.with_context(|| format!("cannot read {}", file.display()))?;
         Ok((file.clone(), text))
     });
-    match ratelimit::convert(texts.collect::<anyhow::Result<_>>()?) {
+    match convert::convert(texts.collect::<anyhow::Result<_>>()?) {
         Ok(Converted { yaml, differences }) => {
             output::print_mistakes(&differences);
             output::print_as_is(&yaml)?;
@@ -61,4 +67,73 @@ pub(super) fn convert(arguments: &Arguments) -> anyhow::Result<Exit> {
             Ok(Exit::Wrong)
         }
     }
+}
+
+// `portcullis recipe`: the configurations for kinds of applications.
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  portcullis recipe
+  portcullis recipe wordpress > portcullis.yaml && portcullis check
+  portcullis recipe wordpress --upstream http://10.0.1.5:8000 --prefix /blog > portcullis.yaml
+  portcullis recipe --format json | jq -r '.[].name'
+
+A recipe is a whole configuration: listen and upstream, the routes of the application, and limits for each with a reason.
+--prefix moves every path of it, also the places that a login redirects to. Without a name the recipes are listed.")]
+pub(super) struct RecipeArguments {
+    /// The recipe; left out: the recipes are listed
+    #[arg(value_name = "NAME", value_parser = names())]
+    name: Option<String>,
+    /// The application that the gateway stands in front of; left out: `http://127.0.0.1:8000`
+    #[arg(long, value_name = "URL", requires = "name")]
+    upstream: Option<String>,
+    /// The path that the application stands below, such as `/blog`
+    #[arg(long, value_name = "PATH", requires = "name", default_value = "/", hide_default_value = true)]
+    prefix: PathPrefix,
+    /// The output format of the list
+    #[arg(long, value_enum, default_value_t = Format::Human, conflicts_with = "name")]
+    format: Format,
+}
+
+/// Shells complete them, and one that is nearly right is suggested.
+fn names() -> PossibleValuesParser {
+    RECIPES.iter().map(|recipe| PossibleValue::new(recipe.name)).collect::<Vec<_>>().into()
+}
+
+pub(super) fn recipe(arguments: &RecipeArguments) -> anyhow::Result<Exit> {
+    let Some(recipe) = arguments.name.as_deref().and_then(Recipe::named) else { return list(arguments.format) };
+    if let Some(upstream) = &arguments.upstream {
+        let flags = Flags { upstream: upstream.clone(), listen: None, admin: None, limits: Vec::new() };
+        if let Err(mistakes) = config::inline(&flags) {
+            output::print_mistakes(&mistakes);
+            return Ok(Exit::Wrong);
+        }
+    }
+    output::print_as_is(&recipe.file(arguments.upstream.as_deref(), &arguments.prefix))?;
+    Ok(Exit::Done)
+}
+
+/// A recipe in the list.
+#[derive(Debug, Serialize)]
+struct Listed {
+    name: &'static str,
+    r#for: &'static str,
+}
+
+fn list(format: Format) -> anyhow::Result<Exit> {
+    match format {
+        Format::Human => {
+            let mut table = Table::new(["NAME", "FOR"]);
+            for Recipe { name, purpose, .. } in &RECIPES {
+                table.row([(*name).to_owned(), (*purpose).to_owned()]);
+            }
+            output::print(&table.to_string())?;
+        }
+        Format::Json => {
+            let listed = RECIPES.iter().map(|recipe| Listed { name: recipe.name, r#for: recipe.purpose });
+            output::print_json(&listed.collect::<Vec<_>>())?;
+        }
+    }
+    Ok(Exit::Done)
 }

@@ -1,45 +1,31 @@
 //! `portcullis explain`: which client, lists, route, limits and keys a request would meet, and why.
 
 use std::fmt;
-use std::net::IpAddr;
-use std::net::Ipv4Addr;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use anyhow::Context;
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use bytes::Bytes;
-use clap::Args;
-use clap::ValueEnum;
 use clap::error::ErrorKind;
-use http::HeaderValue;
-use http::Method;
-use http::Uri;
+use clap::{Args, ValueEnum};
+use http::{HeaderValue, Method, Uri};
 use serde::Serialize;
 
-use super::arguments::ConfigFile;
-use super::arguments::Format;
-use super::exit::Exit;
 use super::output;
-use crate::clock;
+use crate::cli::program::{ConfigFile, Exit, Format};
 use crate::config;
 use crate::config::Settings;
-use crate::decision::explain;
-use crate::decision::explain::Asker;
-use crate::decision::explain::ExplainedTokens;
-use crate::decision::explain::Explanation;
 use crate::fronts::forward_auth;
-use crate::gateway::admit::body::may_have_body;
-use crate::gateway::admit::framing;
-use crate::gateway::admit::strip::strip;
-use crate::gateway::forward::significant_headers::SignificantHeaders;
+use crate::gateway::admit::{framing, strip};
+use crate::gateway::body::may_have_body;
+use crate::gateway::header_kind::SignificantHeaders;
 use crate::gateway::tokens::KeySource;
-use crate::head;
-use crate::head::FieldName;
-use crate::head::KnownName;
-use crate::key::Descriptor;
-use crate::key::DescriptorEntry;
-use crate::request::BodyFields;
-use crate::request::RequestHead;
+use crate::rules::decision::explain;
+use crate::rules::decision::explain::{Asker, ExplainedTokens, Explanation};
+use crate::rules::key::{Descriptor, DescriptorEntry};
+use crate::rules::request::{BodyFields, CanonicalHead};
+use crate::wire::head;
+use crate::wire::head::{FieldName, KnownName};
+use crate::words::clock;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -177,7 +163,8 @@ fn explain_request(settings: &Settings, arguments: &Arguments) -> anyhow::Result
             BodyFields::read(&head.fields, &seen, seen.len() == body.len(), bound)
         }
     };
-    let head = RequestHead::read(&head, identity.client);
+    let sent_path = head.target().0.to_owned();
+    let head = CanonicalHead::read(&head, identity.client);
     let upstreams = &settings.upstreams;
     let tokens = explained_tokens(settings, head.fields);
     let mut explanation = explain::explain(&settings.policy, &head, &fields, &tokens, asker, |id| {
@@ -187,6 +174,7 @@ fn explain_request(settings: &Settings, arguments: &Arguments) -> anyhow::Result
     let wants_body = explanation.reads_body;
     explanation.reads_body &= arguments.body.as_ref().is_some_and(|body| !body.is_empty());
     explanation.misses_body = wants_body && arguments.body.is_none() && hides_body;
+    explanation.elsewhere = explain::elsewhere(&settings.policy, &explanation, &sent_path);
     Ok(explanation)
 }
 

@@ -1,16 +1,18 @@
 //! Printing: the only file of the crate that writes to standard output and standard error.
 
 use std::fmt;
-use std::io::ErrorKind;
-use std::io::IsTerminal;
-use std::io::Write;
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use anyhow::Context;
 use serde::Serialize;
 
 use crate::config;
 use crate::config::Diagnostic;
+use crate::replay::Position;
+use crate::words::clock::{Clock, Timestamp};
+use crate::words::units::counted;
 
 /// Prints the output of a command and ends the line.
 pub(super) fn print(text: &str) -> anyhow::Result<()> {
@@ -82,19 +84,6 @@ pub(super) fn print_report(mistakes: &[Diagnostic]) -> anyhow::Result<()> {
     print_as_is(&config::render(mistakes, std::io::stdout().is_terminal()))
 }
 
-/// `9,812`
-pub(super) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// Rows below their titles, in columns as wide as their widest cell.
 #[derive(Clone, Debug)]
 pub(super) struct Table<const COLUMNS: usize> {
@@ -125,13 +114,54 @@ impl<const COLUMNS: usize> fmt::Display for Table<COLUMNS> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+// How far a command has read its logs, on a terminal only.
 
-    #[test]
-    fn a_number_is_read_in_groups_of_three() {
-        let shown = [0, 999, 1000, 9812, 1_234_567].map(thousands);
-        assert_eq!(shown, ["0", "999", "1,000", "9,812", "1,234,567"]);
+/// Often enough to be seen moving.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The width of the bar in letters.
+const BAR: u64 = 30;
+
+/// One line on standard error, which the next one replaces.
+#[derive(Debug)]
+pub(super) struct Progress {
+    clock: Clock,
+    /// When it was shown last; `None` where standard error is no terminal.
+    shown: Option<Timestamp>,
+    is_visible: bool,
+}
+
+impl Progress {
+    pub(super) fn new() -> Self {
+        let clock = Clock::system();
+        let shown = stderr_is_terminal().then(|| clock.now());
+        Self { clock, shown, is_visible: false }
+    }
+
+    pub(super) fn show(&mut self, position: Position) {
+        let Some(shown) = self.shown else { return };
+        let now = self.clock.now();
+        if now.since(shown) < PAUSE {
+            return;
+        }
+        (self.shown, self.is_visible) = (Some(now), true);
+        let Position { lines, bytes, all_bytes } = position;
+        let lines = counted(lines, "line");
+        let text = match all_bytes {
+            Some(all) => {
+                let filled = usize::try_from(bytes.min(all) * BAR / all.max(1)).unwrap_or_default();
+                let percent = bytes.min(all) * 100 / all.max(1);
+                format!("[{:30}] {percent:3} %  {lines}", "#".repeat(filled))
+            }
+            None => lines,
+        };
+        print_progress(&text);
+    }
+
+    /// Removes the line.
+    pub(super) fn clear(&mut self) {
+        if self.is_visible {
+            print_progress("");
+        }
     }
 }

@@ -1,34 +1,12 @@
 //! The program: parses the command line and runs the command.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::CommandFactory;
-use clap::Parser;
-use clap::Subcommand;
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
-use super::check;
-use super::completions;
-use super::convert;
-use super::demo;
-use super::exit::Exit;
-use super::explain;
-use super::help;
-use super::man;
-use super::output;
-use super::remote;
-use super::replay;
-use super::run;
-use super::schema;
-use super::suggest;
-
-/// A reverse proxy and rate limiter: decides for every request whether it may pass, before the application spends
-/// anything on it
-#[derive(Debug, Parser)]
-#[command(name = "portcullis", version = VERSION, about, long_about = None, after_help = AFTER_HELP, max_term_width = 100, disable_help_subcommand = true)]
-struct CommandLine {
-    #[command(subcommand)]
-    command: Command,
-}
+use super::{check, completions, convert, demo, explain, output, remote, replay, run};
+use crate::cli::manual;
 
 /// With the commit it was built from, which the build script finds out.
 const VERSION: &str = env!("PORTCULLIS_VERSION");
@@ -40,6 +18,15 @@ Begin with:
                                                   the same in front of your own application
 
 Exit codes: 0 done, 1 the input was wrong, 2 usage, 3 the gateway could not be reached.";
+
+/// A reverse proxy and rate limiter: decides for every request whether it may pass, before the application spends
+/// anything on it
+#[derive(Debug, Parser)]
+#[command(name = "portcullis", version = VERSION, about, long_about = None, after_help = AFTER_HELP, max_term_width = 100, disable_help_subcommand = true)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -55,13 +42,15 @@ enum Command {
     Replay(replay::Arguments),
     /// Print limits that the traffic in access logs would have lived with: a whole configuration, each limit with its
     /// reason
-    Suggest(suggest::Arguments),
+    Suggest(replay::SuggestArguments),
+    /// List the configurations for kinds of applications, or print one of them
+    Recipe(convert::RecipeArguments),
     /// Print the configuration that does what another program's did
     Convert(convert::Arguments),
     /// Print the JSON Schema of the configuration, for editors
     Schema,
     /// Ask a running gateway whether it is healthy
-    Health(remote::health::Arguments),
+    Health(remote::config::HealthArguments),
     /// List the limits of a running gateway, show the state of a key, or reset it
     Limits(remote::limits::Arguments),
     /// List, add and lift the bans of a running gateway, or export them for a firewall
@@ -75,17 +64,17 @@ enum Command {
     /// Print how a running gateway is: its configuration, store, applications, and the other gateways
     Status(remote::status::Arguments),
     /// Print what a running gateway finds misconfigured, and what to write
-    Advice(remote::advice::Arguments),
+    Advice(remote::status::AdviceArguments),
     /// Print the configuration that a running gateway has in force, without secrets
-    Config(remote::config::Arguments),
+    Config(remote::config::ConfigArguments),
     /// Make a running gateway read its configuration anew
-    Reload(remote::reload::Arguments),
+    Reload(remote::config::ReloadArguments),
     /// Print the completions for a shell
     Completions(completions::Arguments),
     /// Write the manual pages, one for each command
-    Man(man::Arguments),
+    Man(manual::ManArguments),
     /// Print this message, or the help of a command
-    Help(help::Arguments),
+    Help(manual::HelpArguments),
 }
 
 /// Parses the command line and does what it says.
@@ -110,22 +99,23 @@ fn run_command(command: Command) -> anyhow::Result<Exit> {
         Command::Check(arguments) => check::check(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Replay(arguments) => replay::replay(&arguments),
-        Command::Suggest(arguments) => suggest::suggest(&arguments),
+        Command::Suggest(arguments) => replay::suggest(&arguments),
+        Command::Recipe(arguments) => convert::recipe(&arguments),
         Command::Convert(arguments) => convert::convert(&arguments),
-        Command::Schema => schema::schema(),
-        Command::Health(arguments) => remote::health::health(&arguments),
+        Command::Schema => manual::schema(),
+        Command::Health(arguments) => remote::config::health(&arguments),
         Command::Limits(arguments) => remote::limits::limits(&arguments),
         Command::Bans(arguments) => remote::bans::bans(&arguments),
         Command::Why(arguments) => remote::why::why(&arguments),
         Command::Top(arguments) => remote::top::top(&arguments),
         Command::Events(arguments) => remote::events::events(&arguments),
         Command::Status(arguments) => remote::status::status(&arguments),
-        Command::Advice(arguments) => remote::advice::advice(&arguments),
+        Command::Advice(arguments) => remote::status::advice(&arguments),
         Command::Config(arguments) => remote::config::config(&arguments),
-        Command::Reload(arguments) => remote::reload::reload(&arguments),
+        Command::Reload(arguments) => remote::config::reload(&arguments),
         Command::Completions(arguments) => completions::completions(CommandLine::command(), &arguments),
-        Command::Man(arguments) => man::man(CommandLine::command(), &arguments),
-        Command::Help(arguments) => help::help(CommandLine::command(), &arguments),
+        Command::Man(arguments) => manual::man(CommandLine::command(), &arguments),
+        Command::Help(arguments) => manual::help(CommandLine::command(), &arguments),
     }
 }
 
@@ -135,6 +125,49 @@ fn print_help(error: anyhow::Error) -> anyhow::Result<Exit> {
         Some(help) => output::print_as_is(&help.render().ansi().to_string()).map(|()| Exit::Done),
         None => Err(error),
     }
+}
+
+// Exit codes.
+
+/// How a command ended. Usage errors (2) are reported as the parser of the command line does.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Exit {
+    Done,
+    /// The input was wrong.
+    Wrong,
+    /// The gateway could not be reached.
+    Unreachable,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        match exit {
+            Exit::Done => Self::SUCCESS,
+            Exit::Wrong => Self::from(1),
+            Exit::Unreachable => Self::from(3),
+        }
+    }
+}
+
+// Arguments that several commands take.
+
+pub(super) const DEFAULT_FILE: &str = "portcullis.yaml";
+
+/// The configuration file of a command.
+#[derive(Debug, clap::Args)]
+pub(super) struct ConfigFile {
+    /// The configuration; `-` is standard input
+    #[arg(short = 'c', long = "config", value_name = "FILE", default_value = DEFAULT_FILE)]
+    pub(super) file: PathBuf,
+}
+
+/// The output format.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(super) enum Format {
+    /// For people
+    Human,
+    /// For programs
+    Json,
 }
 
 #[cfg(test)]

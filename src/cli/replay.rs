@@ -2,20 +2,15 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use clap::error::ErrorKind;
+use clap::{Args, ValueEnum};
 
-use super::arguments::ConfigFile;
-use super::arguments::Format;
-use super::exit::Exit;
 use super::output;
-use super::progress::Progress;
-use crate::config;
-use crate::replay;
-use crate::replay::FieldNames;
-use crate::replay::LogFiles;
+use crate::cli::output::Progress;
+use crate::cli::program::{ConfigFile, Exit, Format};
+use crate::replay::{FieldNames, LogFiles};
+use crate::{config, replay};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -145,5 +140,35 @@ pub(super) fn replay(arguments: &Arguments) -> anyhow::Result<Exit> {
         Format::Human => output::print(report.to_string().trim_end()),
         Format::Json => output::print_json(&report),
     }?;
+    Ok(Exit::Done)
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  portcullis suggest /var/log/nginx/access.log* > portcullis.yaml
+  portcullis check -c portcullis.yaml && portcullis replay -c portcullis.yaml /var/log/nginx/access.log*
+
+The output is a whole configuration that passes `check`. Its upstream is a placeholder: replace it. Where the logins of
+an application are known, its recipe comes first. Paths that differ in a number or another identifier become one route,
+such as /users/{id}. The most frequent routes and those that look like a login, by their name or by how many requests
+were answered with 401 or 403, get limits by client. Each rate is ten times what an ordinary client did in its busiest
+minute or hour, whatever a tenth of the clients did; clients that look like attackers are left out. Comments give the
+figures, and name the clients that would have been denied.
+
+Exit codes: 0 done, 1 a file could not be read or no line was understood.")]
+pub(super) struct SuggestArguments {
+    #[command(flatten)]
+    logs: Logs,
+}
+
+// `portcullis suggest`: limits that the traffic in access logs would have lived with.
+
+pub(super) fn suggest(arguments: &SuggestArguments) -> anyhow::Result<Exit> {
+    let logs = arguments.logs.open(SuggestArguments::augment_args(clap::Command::new("portcullis suggest")))?;
+    let mut progress = Progress::new();
+    let configuration = replay::suggest(logs, |position| progress.show(position));
+    progress.clear();
+    output::print_as_is(&configuration?)?;
     Ok(Exit::Done)
 }

@@ -7,23 +7,16 @@ use std::sync::Arc;
 
 use anyhow::Context;
 
-use super::arguments::DEFAULT_FILE;
-use super::exit::Exit;
 use super::output;
-use crate::app::App;
-use crate::app::Load;
-use crate::app::Origin;
-use crate::app::ProcessContext;
-use crate::app::StartError;
 use crate::app::process::Process;
-use crate::app::takeover::CommandLine;
-use crate::app::takeover::TakeoverOptions;
+use crate::app::takeover::{CommandLine, TakeoverOptions};
+use crate::app::{App, Load, Origin, ProcessContext, StartError};
+use crate::cli::program::{DEFAULT_FILE, Exit};
 use crate::config;
 use crate::config::inline::Flags;
-use crate::config::text_file::STANDARD_INPUT;
-use crate::record::LogFormat;
-use crate::record::Sinks;
+use crate::config::source::STANDARD_INPUT;
 use crate::record::log::OperationalLog;
+use crate::record::{LogFormat, Sinks};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -6,30 +6,17 @@
 
 pub mod compile;
 pub mod diagnostic;
-pub mod environment;
 pub mod inline;
-mod invalid_values;
-mod load;
-pub mod mistakes;
+pub mod load;
 pub mod raw;
-mod render;
-pub mod schema;
-mod settings;
+mod secrets;
 mod shown;
 pub mod source;
-pub mod text_file;
 pub mod yaml;
 
-pub use self::diagnostic::Diagnostic;
-pub use self::diagnostic::Severity;
+pub use self::diagnostic::{Diagnostic, Severity, render};
 pub use self::inline::inline;
-pub use self::load::load;
-pub use self::load::load_with;
-pub use self::load::read;
-pub use self::render::render;
-pub use self::schema::schema;
-pub use self::settings::OutputFile;
-pub use self::settings::Settings;
+pub use self::load::{OutputFile, Settings, load, load_with, read, schema};
 pub use self::shown::ShownConfig;
 
 #[cfg(test)]

@@ -6,9 +6,8 @@ use std::time::Instant;
 use proptest::prelude::*;
 
 use super::*;
-use crate::files::WatchedFile;
-use crate::listen::ListenerConfig;
-use crate::listen::ListenerSettings;
+use crate::listen::{ListenerConfig, ListenerSettings};
+use crate::words::files::WatchedFile;
 
 const SMALLEST: &str = "\
 listen: 0.0.0.0:8080
@@ -57,6 +56,15 @@ fn every_mistake_of_a_file_is_reported_at_once() {
         (5, "a rate needs a count above zero"),
     ];
     assert_eq!(found, expected.map(|(line, message)| (line, message.to_owned())));
+}
+
+#[test]
+fn what_follows_from_a_mistake_is_not_told() {
+    let text = "listen: 0.0.0.0:80\nupstream: http://127.0.0.1:8000\nlimits:\n  - &a {key: client_ip, rate: 1/s}\n  \
+                - {<<: *a, name: y}\nlists: {cdn: {url: x}}\n";
+    let mistakes = read(Path::new("f"), text.to_owned(), &|_| None).expect_err("mistakes");
+    let found: Vec<_> = mistakes.iter().map(|mistake| (mistake.line, mistake.column, &*mistake.message)).collect();
+    assert_eq!(found, [(5, 6, "merge keys are not supported"), (6, 15, "unknown key `url`")]);
 }
 
 #[test]

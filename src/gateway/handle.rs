@@ -2,26 +2,21 @@
 
 use std::sync::Arc;
 
-use super::admit::admission::Arrival;
-use super::admit::admission::admit;
-use super::admit::body::ClientBody;
-use super::admit::framing::BadRequest;
 use super::decide::request::decide;
-use super::enforce::Passed;
-use super::enforce::enforce;
+use super::enforce::{Passed, enforce};
 use super::exchange::Exchange;
-use super::facts::Facts;
-use super::forward::loop_mark;
+use super::fault::BadRequest;
 use super::forward::send;
 use super::forward::upgrade::UpgradeRequest;
 use super::respond::reply;
 use super::response_body::ResponseBody;
 use super::snapshot::Snapshot;
+use super::stages::Facts;
 use super::worker_state::WorkerState;
-use crate::listen::Connection;
-use crate::listen::IncomingRequest;
-use crate::listen::InterimSender;
-use crate::listen::Response;
+use crate::gateway::admit::{Arrival, admit};
+use crate::gateway::body::{BodyBounds, ClientBody, RequestBody};
+use crate::gateway::headers;
+use crate::listen::{Connection, IncomingRequest, InterimSender, Response};
 
 /// Answers one request. The future is dropped when the client disconnects; the exchange is recorded then as well.
 pub(super) async fn handle(
@@ -33,12 +28,12 @@ pub(super) async fn handle(
     // The request uses this snapshot to its end.
     let live = worker.live.load_full();
     let IncomingRequest { head, body, upgrade } = request;
-    let body = ClientBody::new(body, head.version);
+    let body = RequestBody::new(ClientBody::new(body, head.version), BodyBounds::of(&live.settings));
     let identity = live.clients.identify(connection.peer.ip(), &head.fields);
     let facts = Facts::of(head, identity, &connection, &live, upgrade.is_some(), worker.clock.now());
-    let exchange = Exchange::begin(worker, Arc::clone(&live), facts, interim);
-    if loop_mark::has_passed(&exchange.facts.head.fields) {
-        loop_mark::log(&exchange.facts.head.fields, connection.peer.ip());
+    let exchange = Exchange::begin(worker, Arc::clone(&live), facts, body.progress(), interim);
+    if headers::has_passed(&exchange.facts.head.fields) {
+        headers::log(&exchange.facts.head.fields, connection.peer.ip());
         return reply::refuse(exchange, BadRequest::Loop);
     }
     let arrival = Arrival { exchange, body, upgrade, tls: connection.tls_info() };
@@ -65,7 +60,7 @@ pub async fn judge(
 async fn forward(passed: Passed, connection: Arc<Connection>) -> Response<ResponseBody> {
     let Passed { exchange, body, upgrade, upstream } = passed;
     let upgrade = UpgradeRequest::read(upgrade, &exchange.facts.head, !body.is_empty());
-    if exchange.outcome_rule().is_some() {
+    if exchange.reservation.outcome_rule().is_some() {
         return send::to_its_end(exchange, connection, body, upstream, upgrade).await;
     }
     send::forward(exchange, connection, body, upstream, upgrade).await

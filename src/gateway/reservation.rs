@@ -3,37 +3,32 @@
 use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Context;
-use std::task::Poll;
-use std::task::Waker;
-use std::task::ready;
+use std::task::{Context, Poll, Waker, ready};
 
 use smallvec::SmallVec;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::snapshot::Snapshot;
-use crate::decision::GainedSessions;
-use crate::decision::PendingOutcome;
-use crate::decision::PendingSignIn;
-use crate::decision::Settlement;
-use crate::decision::SignIn;
-use crate::decision::SuccessOwner;
-use crate::decision::device::DeviceEnrollment;
-use crate::head::Fields;
-use crate::key::KeyHash;
-use crate::outcome::Outcome;
-use crate::outcome::OutcomeRule;
 use crate::record::ObservedOutcome;
-use crate::store::AnyStore;
-use crate::store::Store;
+use crate::rules::decision::known_client::DeviceEnrollment;
+use crate::rules::decision::{GainedSessions, PendingOutcome, PendingSignIn, Settlement, SignIn, SuccessOwner};
+use crate::rules::key::KeyHash;
+use crate::rules::outcome::{Outcome, OutcomeRule};
+use crate::store::{AnyStore, Store};
+use crate::wire::head::Fields;
 
-/// What the store has reserved for one request. It is settled exactly once, at the latest when it is dropped.
+/// Everything that the store has reserved for one request, and what its answer meant. It is settled exactly once, at the
+/// latest when it is dropped.
 #[derive(Debug, Default)]
-pub struct Reservation(
+pub struct Reservation {
     /// `None` when nothing is reserved, as for most requests.
-    Option<Reserved>,
-);
+    reserved: Option<Reserved>,
+    /// The outcome, once it was observed.
+    outcome: Option<ObservedOutcome>,
+    /// The device to enroll with the answer, if it is a success.
+    enrollment: Option<Box<DeviceEnrollment>>,
+}
 
 #[derive(Debug)]
 struct Reserved {
@@ -54,15 +49,15 @@ pub struct AwaitedOutcome {
 
 /// The result of a settlement.
 #[derive(Debug)]
-pub struct SettledRequest {
-    pub settlement: SettlementTask,
-    /// What the answer means; `None`: that cannot be known, or the settlement will tell.
-    pub outcome: Option<Outcome>,
+struct SettledRequest {
+    settlement: SettlementTask,
+    /// The outcome; `None`: it cannot be known, or the settlement will decide it.
+    outcome: Option<Outcome>,
     /// The device that a success enrolls.
-    pub enrollment: Option<Box<DeviceEnrollment>>,
+    enrollment: Option<Box<DeviceEnrollment>>,
 }
 
-/// What an answer says.
+/// The meaning of an answer.
 #[derive(Debug, Default)]
 pub struct Answered {
     /// By the rule of its route; `None`: it cannot be decided.
@@ -76,36 +71,38 @@ impl Reservation {
         if slots.is_empty() && pending.is_none() {
             return Self::default();
         }
-        Self(Some(Reserved { store: Arc::clone(store), slots, pending, is_sent: false }))
+        let reserved = Reserved { store: Arc::clone(store), slots, pending, is_sent: false };
+        Self { reserved: Some(reserved), outcome: None, enrollment: None }
     }
 
     /// The request goes to the application. Its outcome is unknown until there is an answer.
     pub fn mark_sent(&mut self) {
-        if let Some(reserved) = &mut self.0 {
+        if let Some(reserved) = &mut self.reserved {
             reserved.is_sent = true;
         }
     }
 
     /// The rule that decides the outcome; `None` when nothing depends on it.
     pub fn outcome_rule(&self) -> Option<&Arc<OutcomeRule>> {
-        let AwaitedOutcome { live, pending } = self.0.as_ref()?.pending.as_ref()?;
+        let AwaitedOutcome { live, pending } = self.reserved.as_ref()?.pending.as_ref()?;
         live.policy.routes.get(pending.route).outcome.as_ref()
     }
 
     /// Whether concurrency slots are given back at the end of the request.
     pub fn holds_slots(&self) -> bool {
-        self.0.as_ref().is_some_and(|reserved| !reserved.slots.is_empty())
+        self.reserved.as_ref().is_some_and(|reserved| !reserved.slots.is_empty())
+    }
+
+    /// Whether the client gets the head of the answer only when its outcome is known: a success sets a device cookie, or
+    /// gives a session that the store has to learn before.
+    pub fn holds_head(&self) -> bool {
+        self.may_enroll() || self.sign_in().is_some()
     }
 
     /// Whether a success enrolls a device.
-    pub fn may_enroll(&self) -> bool {
-        let awaited = self.0.as_ref().and_then(|reserved| reserved.pending.as_ref());
+    fn may_enroll(&self) -> bool {
+        let awaited = self.reserved.as_ref().and_then(|reserved| reserved.pending.as_ref());
         awaited.is_some_and(|awaited| awaited.pending.enrollment.is_some())
-    }
-
-    /// Whether a success gives the client a session, which the store has to learn before the client has it.
-    pub fn may_sign_in(&self) -> bool {
-        self.sign_in().is_some()
     }
 
     /// Where the body of a success may have tokens, besides what the outcome needs of it.
@@ -117,47 +114,66 @@ impl Reservation {
     /// The sessions that the head of the answer gives its client.
     pub fn gained(&self, answer: &Fields) -> GainedSessions {
         let gained = |(live, sign_in): (&Arc<Snapshot>, &PendingSignIn)| {
-            Some(sign_in.gained(&live.policy, answer, &self.0.as_ref()?.store.hasher()))
+            Some(sign_in.gained(&live.policy, answer, &self.reserved.as_ref()?.store.hasher()))
         };
         self.sign_in().and_then(gained).unwrap_or_default()
     }
 
     /// Adds the tokens in the body of the answer.
     pub fn add_tokens(&self, gained: &mut GainedSessions, tokens: &[Box<str>]) {
-        if let (Some((live, sign_in)), Some(reserved)) = (self.sign_in(), &self.0) {
+        if let (Some((live, sign_in)), Some(reserved)) = (self.sign_in(), &self.reserved) {
             sign_in.add_tokens(gained, &live.policy, tokens, &reserved.store.hasher());
         }
     }
 
     fn sign_in(&self) -> Option<(&Arc<Snapshot>, &PendingSignIn)> {
-        let AwaitedOutcome { live, pending } = self.0.as_ref()?.pending.as_ref()?;
+        let AwaitedOutcome { live, pending } = self.reserved.as_ref()?.pending.as_ref()?;
         Some((live, pending.sign_in.as_deref()?))
     }
 
-    /// Settles the request in the store; `None` when it was settled already, or when nothing depends on the outcome.
-    /// Without an outcome the request reached the application, but its outcome is unknown. `is_through`: the request
-    /// has ended, so its slots are given back.
-    pub fn settle(&mut self, answered: Answered, is_through: bool) -> Option<SettledRequest> {
-        self.0.as_mut()?.settle(answered, is_through)
+    /// Settles the request in the store by what its answer says, once; nothing happens where nothing depends on the outcome.
+    /// Without an outcome the request reached the application, but its outcome is unknown. `is_through`: the request has
+    /// ended, so its slots are given back. Where the settlement is to tell the outcome, that goes to
+    /// [`set_outcome`](Self::set_outcome).
+    pub fn settle(&mut self, answered: Answered, is_through: bool) -> SettlementTask {
+        let settled = self.reserved.as_mut().and_then(|reserved| reserved.settle(answered, is_through));
+        let Some(SettledRequest { settlement, outcome, enrollment }) = settled else { return SettlementTask::Done };
+        self.outcome = Some(outcome.map_or(ObservedOutcome::Unknown, ObservedOutcome::Known));
+        self.enrollment = enrollment;
+        settlement
     }
 
-    /// The request has ended. If it was not settled yet, it is settled now: with an unknown outcome, which is returned,
-    /// if it was sent, and else as neither success nor failure.
-    pub fn abandon(&mut self) -> Option<ObservedOutcome> {
-        let reserved = self.0.as_mut()?;
+    /// The outcome of the answer, once the store has said which account it belongs to.
+    pub fn set_outcome(&mut self, outcome: Outcome) {
+        self.outcome = Some(ObservedOutcome::Known(outcome));
+    }
+
+    /// Takes the device that a success enrolls. `None` on a second call.
+    pub fn take_enrollment(&mut self) -> Option<Box<DeviceEnrollment>> {
+        let is_success = self.outcome == Some(ObservedOutcome::Known(Outcome::Success));
+        self.enrollment.take().filter(|_| is_success)
+    }
+
+    /// The request has ended. If it was not settled yet, it is settled now: if the request was sent, its outcome is unknown,
+    /// else it is neither success nor failure. Returns the outcome; `None`: the answer was never looked at, or nothing depends
+    /// on it.
+    pub fn end(&mut self) -> Option<ObservedOutcome> {
+        let reserved = self.reserved.as_mut()?;
         if reserved.is_sent {
-            reserved.settle(Answered::default(), true).map(|_| ObservedOutcome::Unknown)
+            if reserved.settle(Answered::default(), true).is_some() {
+                self.outcome = Some(ObservedOutcome::Unknown);
+            }
         } else {
             reserved.settle(Answered { outcome: Some(Outcome::Neither), ..Answered::default() }, true);
-            None
         }
+        self.outcome
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.abandon();
-        let Some(Reserved { store, slots, .. }) = self.0.take() else { return };
+        self.end();
+        let Some(Reserved { store, slots, .. }) = self.reserved.take() else { return };
         let settlements: SmallVec<[_; 2]> = slots.into_iter().map(Settlement::Release).collect();
         let settled = store.settle_here(&settlements);
         if settled < settlements.len() {
@@ -209,8 +225,8 @@ impl Reserved {
         Some(SettledRequest { settlement, outcome, enrollment })
     }
 
-    /// Has the store learn the sessions of a success, and settles the request by what the store knows of those that it
-    /// carried.
+    /// Has the store learn the sessions of a success. The store's answer says which account the carried sessions belong
+    /// to, and the request is settled with that.
     fn sign_in(
         &mut self,
         awaited: AwaitedOutcome,
@@ -279,7 +295,7 @@ impl Future for SettlementTask {
     }
 }
 
-/// What became of work for a store.
+/// Work for a store that has ended, runs in a task, or is lost.
 enum Started<T> {
     Ended(T),
     Running(JoinHandle<T>),
@@ -310,34 +326,17 @@ mod tests {
     use smallvec::smallvec;
 
     use super::*;
-    use crate::clock::Clock;
-    use crate::clock::ManualClock;
-    use crate::decision::Batch;
-    use crate::decision::Charge;
-    use crate::decision::batch::Force;
-    use crate::decision::batch::Items;
-    use crate::limit::Count;
-    use crate::limit::OnFailure;
-    use crate::limit::Rule;
-    use crate::store::MemoryStore;
+    use crate::rules::decision::{Batch, Charge};
+    use crate::rules::limit::Rule;
     use crate::store::memory::Settings;
+    use crate::store::{MemoryStore, MovableStore};
+    use crate::words::clock::{Clock, ManualClock};
 
     const KEY: KeyHash = KeyHash(7);
 
     async fn has_room(store: &AnyStore) -> bool {
         let rule = Rule::Concurrent(NonZeroU32::MIN);
-        let charge = Charge {
-            limit: 0,
-            key: KEY,
-            rule: &rule,
-            count: Count::Requests,
-            force: Force::Binding,
-            on_failure: OnFailure::Local,
-            items: Items::new(),
-            unless_known: false,
-            is_free: false,
-            leases: false,
-        };
+        let charge = Charge::new(0, KEY, &rule);
         let verdicts =
             store.decide(&Batch { charges: smallvec![charge], ..Batch::default() }).await.expect("memory answers");
         verdicts[0].passes()
@@ -346,10 +345,10 @@ mod tests {
     #[tokio::test]
     async fn a_slot_is_given_back_when_its_request_is_dropped() {
         let clock = Clock::Manual(ManualClock::default());
-        let store = Arc::new(AnyStore::Memory(Arc::new(MemoryStore::new(
+        let store = Arc::new(AnyStore::Memory(Arc::new(MovableStore::from(MemoryStore::new(
             &Settings { max_keys: 100, max_sessions: 1000, snapshot: None },
             clock,
-        ))));
+        )))));
         assert!(has_room(&store).await);
         let reserved = Reservation::of(&store, smallvec![KEY], None);
         assert!(!has_room(&store).await);

@@ -1,40 +1,41 @@
 //! The gateway of one worker.
 
+use std::cell::RefCell;
+use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use bytes::Bytes;
+use http::{Method, StatusCode};
 use tokio::time::timeout;
+use tokio_util::sync::ReusableBoxFuture;
 use tokio_util::task::TaskTracker;
 
-use super::admit::request_id::RequestId;
 use super::decide::descriptors;
 use super::decide::descriptors::DescriptorAnswer;
-use super::exchange;
 use super::exchange::Exchange;
-use super::facts::Facts;
-use super::handle;
-use super::held_requests::HeldRequests;
-use super::pooled_future::PooledFuture;
 use super::respond::reply;
 use super::snapshot::Snapshot;
+use super::stages::Facts;
 use super::worker_state::WorkerState;
-use crate::client::Identity;
-use crate::clock::Clock;
-use crate::clock::Timestamp;
-use crate::decision::descriptors::DescriptorCall;
-use crate::decision::descriptors::InvalidCall;
-use crate::head::Fields;
-use crate::head::KnownName;
-use crate::listen::Connection;
-use crate::listen::IncomingRequest;
-use crate::listen::InterimSender;
-use crate::listen::Refusal;
-use crate::listen::RefusedHead;
-use crate::pool::Pooled;
+use super::{exchange, handle};
+use crate::gateway::body::expect::BodyProgress;
+use crate::gateway::enforce::HeldRequests;
+use crate::gateway::response_body::ResponseBody;
+use crate::gateway::stages::RequestId;
+use crate::listen::{Connection, IncomingRequest, InterimSender, Refusal, RefusedHead, Response};
+use crate::rules::client::Identity;
+use crate::rules::decision::descriptors::{DescriptorCall, InvalidCall};
 use crate::store::AnyStore;
 use crate::upstream::Pool;
+use crate::wire::head::Fields;
+use crate::words::clock::{Clock, Timestamp};
+use crate::words::pool::{FreeList, Pooled};
+
+/// A request that takes longer, and whose client has disconnected, keeps its concurrency slot.
+const MAX_DRAIN: Duration = Duration::from_millis(500);
 
 /// Handles the requests of one worker. Clones share its state.
 #[derive(Clone, Debug)]
@@ -68,20 +69,23 @@ impl Gateway {
         PooledFuture::new(handle::handle(Arc::clone(&self.worker), connection, request, interim))
     }
 
-    /// Begins a request that a proxy describes.
-    pub fn begin(&self, live: &Arc<Snapshot>, facts: Facts, interim: InterimSender) -> Pooled<Exchange> {
-        Exchange::begin(Arc::clone(&self.worker), Arc::clone(live), facts, interim)
+    /// Begins a request that a proxy describes. `received` counts its body, if it has one.
+    pub fn begin(
+        &self,
+        live: &Arc<Snapshot>,
+        facts: Facts,
+        received: Option<BodyProgress>,
+        interim: InterimSender,
+    ) -> Pooled<Exchange> {
+        Exchange::begin(Arc::clone(&self.worker), Arc::clone(live), facts, received, interim)
     }
 
-    /// Records a malformed head, and answers it without a body.
+    /// Records a malformed head, and answers it in the form that its fields ask for.
     pub fn refuse(&self, connection: &Connection, refused: &RefusedHead) -> Refusal {
         let live = self.snapshot();
         let identity = live.clients.identify(connection.peer.ip(), &Fields::default());
         let scheme = if connection.tls_info().is_some() { "https" } else { "http" };
-        let request_id = self.record_undescribed(&live, identity, scheme, refused, "the request head is malformed");
-        let mut fields = Fields::default();
-        fields.append(KnownName::X_REQUEST_ID, request_id.as_bytes());
-        Refusal { fields, body: Bytes::new() }
+        self.refuse_described(&live, identity, scheme, (refused, &refused.fields), reason(refused.status))
     }
 
     /// Records a malformed head that a proxy describes, and answers it in the form that its `fields` ask for. `reason` is a
@@ -95,7 +99,11 @@ impl Gateway {
         reason: &str,
     ) -> Refusal {
         let request_id = self.record_undescribed(live, identity, scheme, refused, reason);
-        reply::malformed(fields, refused.status, reason, &request_id)
+        let mut answer = reply::malformed(live, refused, fields, reason, &request_id);
+        if refused.method == Some(Method::HEAD) {
+            answer.body.clear();
+        }
+        answer
     }
 
     /// Records a request that a proxy does not describe wholly, under the id that it returns. `reason` is a sentence for the
@@ -141,5 +149,58 @@ impl Gateway {
     }
 }
 
-/// A request that takes longer, and whose client has disconnected, keeps its concurrency slot.
-const MAX_DRAIN: Duration = Duration::from_millis(500);
+/// Why a head was refused, for the log and the client.
+fn reason(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => "the head of the request is too long or has too many fields",
+        StatusCode::URI_TOO_LONG => "the target of the request is too long",
+        StatusCode::HTTP_VERSION_NOT_SUPPORTED => "this version of HTTP is not supported",
+        StatusCode::NOT_IMPLEMENTED => "this protocol is not supported in a tunnel",
+        _ => "the request head is malformed",
+    }
+}
+
+// The future of a response, in memory that the requests of a thread use one after another.
+
+/// The future of a response, on the heap. Its memory goes back to the pool when it is ready.
+pub struct PooledFuture(
+    /// `None`: it is ready.
+    Option<ReusableBoxFuture<'static, Response<ResponseBody>>>,
+);
+
+impl PooledFuture {
+    pub fn new(future: impl Future<Output = Response<ResponseBody>> + Send + 'static) -> Self {
+        Self(Some(match POOL.with_borrow_mut(FreeList::take) {
+            Some(mut place) => {
+                place.set(future);
+                place
+            }
+            None => ReusableBoxFuture::new(future),
+        }))
+    }
+}
+
+impl Future for PooledFuture {
+    type Output = Response<ResponseBody>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(future) = &mut self.0 else { return Poll::Pending };
+        let response = ready!(future.poll(cx));
+        // A future that is ready holds nothing but its memory.
+        if let Some(place) = self.0.take() {
+            POOL.with_borrow_mut(|pool| pool.put(place));
+        }
+        Poll::Ready(response)
+    }
+}
+
+impl fmt::Debug for PooledFuture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PooledFuture").finish_non_exhaustive()
+    }
+}
+
+thread_local! {
+    static POOL: RefCell<FreeList<ReusableBoxFuture<'static, Response<ResponseBody>>>> =
+        const { RefCell::new(FreeList::empty()) };
+}

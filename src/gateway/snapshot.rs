@@ -1,16 +1,19 @@
 //! The configuration in force, swapped as a whole by a reload.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::followed_lists::FollowedLists;
-use super::forward::significant_headers::SignificantHeaders;
-use super::respond::ratelimit_headers::RateLimitHeaders;
-use super::settings::GatewaySettings;
+use arc_swap::ArcSwap;
+
 use super::tokens::TokenVerifier;
-use crate::client::TrustedProxies;
-use crate::decision::Policy;
+use crate::gateway::header_kind::SignificantHeaders;
+use crate::gateway::pages::OperatorPages;
+use crate::gateway::ratelimit_headers::{HeaderStyle, RateLimitHeaders};
 use crate::record::Recorder;
-use crate::route::KnownBy;
+use crate::rules::client::{ClientIp, Reputation, TrustedProxies};
+use crate::rules::decision::Policy;
+use crate::rules::list::AddressSet;
+use crate::rules::route::KnownBy;
 use crate::upstream::Upstream;
 
 /// Everything that requests need from the configuration. A request keeps the snapshot that it started with.
@@ -34,8 +37,8 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// `upstreams` are in the order of `UpstreamId`, `followed_lists` in that of their numbers. The recorder has the names of the
-    /// same policy.
+    /// `upstreams` are in the order of `UpstreamId`, `followed_lists` in the order of their numbers. The recorder has
+    /// the names of the same policy.
     pub fn new(
         policy: Policy,
         clients: TrustedProxies,
@@ -64,7 +67,7 @@ impl Snapshot {
         }
     }
 
-    /// The same, where rules may read what tokens claim.
+    /// Adds the verifier of tokens, for rules that read claims.
     #[must_use]
     pub fn with_tokens(mut self, tokens: Option<Arc<TokenVerifier>>) -> Self {
         self.tokens = tokens.filter(|_| self.policy.reads_claims());
@@ -72,5 +75,74 @@ impl Snapshot {
             self.significant_headers.add(header);
         }
         self
+    }
+}
+
+// The settings for requests.
+
+/// The settings for requests from the `server`, `headers` and `pages` sections.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct GatewaySettings {
+    /// The longest allowed body; `None`: any length.
+    pub max_body: Option<u64>,
+    /// How much of a body a key may read.
+    pub inspect_body: usize,
+    /// How long a body may make no progress.
+    pub body_idle: Duration,
+    /// The lowest allowed rate of a body in bytes per second, measured over each `body_idle` after the first; zero:
+    /// any.
+    pub body_rate: u32,
+    pub headers: HeaderStyle,
+    /// Bytes above 0x7f in a target are encoded, where they are UTF-8. Otherwise such a target is refused.
+    pub accepts_utf8_targets: bool,
+    /// How many delayed and tarpitted requests are held at a time.
+    pub max_held: usize,
+    /// The pages in the place of the gateway's own.
+    pub pages: Arc<OperatorPages>,
+}
+
+/// Where the configuration leaves them out.
+impl GatewaySettings {
+    pub const INSPECT_BODY: usize = 64 << 10;
+    pub const MAX_HELD: usize = 10_000;
+}
+
+// The decisions that are in force, from lists that follow a source.
+
+/// The members of one list, replaced as a whole whenever its source says something else.
+pub type LiveAddresses = Arc<ArcSwap<FollowedAddresses>>;
+
+/// The addresses that a source has decided about.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct FollowedAddresses {
+    pub banned: AddressSet,
+    /// To be let in only after a challenge.
+    pub challenged: AddressSet,
+}
+
+/// The lists of a configuration that follow a source, by their number.
+#[derive(Clone, Debug, Default)]
+pub struct FollowedLists(Vec<LiveAddresses>);
+
+impl FollowedLists {
+    /// The decisions of the lists about a client at this moment.
+    pub fn reputation(&self, client: ClientIp) -> Reputation {
+        let mut reputation = Reputation::default();
+        for (number, list) in (0..).zip(&self.0) {
+            let addresses = list.load();
+            if addresses.banned.contains(client) {
+                reputation = reputation.banned_by(number);
+            }
+            if addresses.challenged.contains(client) {
+                reputation = reputation.challenged_by(number);
+            }
+        }
+        reputation
+    }
+}
+
+impl FromIterator<LiveAddresses> for FollowedLists {
+    fn from_iter<I: IntoIterator<Item = LiveAddresses>>(lists: I) -> Self {
+        Self(lists.into_iter().collect())
     }
 }

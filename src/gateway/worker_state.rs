@@ -6,11 +6,11 @@ use arc_swap::ArcSwap;
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
-use super::held_requests::HeldRequests;
 use super::snapshot::Snapshot;
-use crate::clock::Clock;
+use crate::gateway::enforce::HeldRequests;
 use crate::store::AnyStore;
 use crate::upstream::Pool;
+use crate::words::clock::Clock;
 
 /// The state of one worker. Every request in progress keeps a reference to it.
 #[derive(Debug)]

@@ -1,45 +1,41 @@
 //! The accept loop of one core.
 
-use std::io;
-use std::mem;
-use std::net::IpAddr;
-use std::net::Ipv4Addr;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use std::{io, mem};
 
 use arc_swap::ArcSwap;
-use tokio::net::TcpListener;
-use tokio::net::TcpStream;
-use tokio::net::UnixListener;
-use tokio::net::UnixStream;
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::select;
-use tokio::time::Instant;
-use tokio::time::sleep;
-use tokio::time::timeout;
-use tracing::error;
-use tracing::info;
-use tracing::warn;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+use tracing::{error, info, warn};
 
-use super::AcceptStop;
-use super::ListenAddress;
-use super::ListenerState;
-use super::ListeningSocket;
-use super::RequestHandler;
-use super::Settings;
-use super::accepted_socket::AcceptedSocket;
-use super::accepted_socket::log_foreign_asker;
-use super::accepted_socket::log_without_proxy_header;
 use super::client_stream::ClientStream;
 use super::proxy_protocol::ConnectionAddresses;
-use crate::client::ClientIp;
+use super::{ConnectionSettings, ListenAddress, ListenerState, ListeningSocket, RequestHandler};
+use crate::listen::session::{AcceptedSocket, log_foreign_asker, log_without_proxy_header};
+use crate::rules::client::ClientIp;
+
+/// Both ends of connections over Unix sockets: they have no addresses, and their clients are on this machine.
+const THIS_MACHINE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+/// How often to look for free descriptors and for a bound that was raised.
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Between two log lines about the same failure.
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Accepts connections on one core until `stop` asks it to end. Open connections go on until they are drained.
 pub async fn serve<H: RequestHandler>(
     socket: ListeningSocket,
     address: ListenAddress,
     state: Arc<ListenerState>,
-    settings: Arc<ArcSwap<Settings>>,
+    settings: Arc<ArcSwap<ConnectionSettings>>,
     handler: H,
     stop: AcceptStop,
 ) {
@@ -101,13 +97,10 @@ impl Listener {
     }
 }
 
-/// Both ends of connections over Unix sockets: they have no addresses, and their clients are on this machine.
-const THIS_MACHINE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-
 struct AcceptLoop<H> {
     address: ListenAddress,
     state: Arc<ListenerState>,
-    settings: Arc<ArcSwap<Settings>>,
+    settings: Arc<ArcSwap<ConnectionSettings>>,
     handler: H,
 }
 
@@ -231,8 +224,57 @@ fn concerns_one_connection(error: &io::Error) -> bool {
     )
 }
 
-/// How often to look for free descriptors and for a bound that was raised.
-const RETRY_INTERVAL: Duration = Duration::from_millis(100);
+// Stops accept loops, either for good or because another process takes the sockets over.
 
-/// Between two log lines about the same failure.
-const LOG_INTERVAL: Duration = Duration::from_secs(10);
+/// Stops the accept loops that hold an [`AcceptStop`] of it.
+#[derive(Debug, Default)]
+pub struct AcceptStopper {
+    requested: CancellationToken,
+    is_handover: Arc<AtomicBool>,
+    accepting: TaskTracker,
+}
+
+/// The stop signal of one accept loop, held until the loop ends.
+#[derive(Clone, Debug)]
+pub struct AcceptStop {
+    requested: CancellationToken,
+    is_handover: Arc<AtomicBool>,
+    _accepting: TaskTrackerToken,
+}
+
+impl AcceptStopper {
+    pub fn stop(&self) -> AcceptStop {
+        AcceptStop {
+            requested: self.requested.clone(),
+            is_handover: Arc::clone(&self.is_handover),
+            _accepting: self.accepting.token(),
+        }
+    }
+
+    /// Stops for good. Connections in an accept queue are accepted first, because closing the socket would reset them.
+    pub fn close(&self) {
+        self.requested.cancel();
+    }
+
+    /// Stops at once. Connections in an accept queue are left to another process that has the same sockets.
+    pub fn hand_over(&self) {
+        self.is_handover.store(true, Ordering::Release);
+        self.requested.cancel();
+    }
+
+    /// Returns when every loop has ended and its socket is closed.
+    pub async fn ended(&self) {
+        self.accepting.close();
+        self.accepting.wait().await;
+    }
+}
+
+impl AcceptStop {
+    pub(super) async fn requested(&self) {
+        self.requested.cancelled().await;
+    }
+
+    pub(super) fn is_handover(&self) -> bool {
+        self.is_handover.load(Ordering::Acquire)
+    }
+}

@@ -1,20 +1,28 @@
 //! Opens listening TCP sockets: one for each core on the same address, which no other process shares.
 
-use std::io;
-use std::net::SocketAddr;
-use std::net::TcpListener;
-use std::os::fd::OwnedFd;
+use std::fs::Permissions;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, fs, io};
 
-use socket2::Domain;
-use socket2::Protocol;
-use socket2::Socket;
-use socket2::TcpKeepalive;
-use socket2::Type;
+use rustix::fs::{Mode, fchmod};
+use socket2::{Domain, Protocol, SockAddr, Socket, TcpKeepalive, Type};
 
-use super::ListenAddress;
-use super::ListeningSocket;
+/// Connections that wait while the core is busy; the kernel caps it at `somaxconn`.
+pub(super) const BACKLOG: i32 = 4096;
+
+/// In bytes: what the kernel buffers of a response beyond what the network takes. Without it, the kernel would buffer
+/// megabytes for a client that does not read.
+const UNSENT: u32 = 128 * 1024;
+
+/// Finds vanished clients of tunnels, which have no timeout of ours.
+const KEEPALIVE: Duration = Duration::from_secs(60);
 
 /// Which clients a socket on an IPv6 address accepts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -84,24 +92,213 @@ fn socket(address: SocketAddr, stack: Stack) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Connections that wait while the core is busy; the kernel caps it at `somaxconn`.
-pub(super) const BACKLOG: i32 = 4096;
+// A socket that accepts connections.
 
-/// In bytes: what the kernel buffers of a response beyond what the network takes. Without it, the kernel would buffer
-/// megabytes for a client that does not read.
-const UNSENT: u32 = 128 * 1024;
+/// A socket that accepts connections, not yet served.
+#[derive(Debug)]
+pub enum ListeningSocket {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
 
-/// Finds vanished clients of tunnels, which have no timeout of ours.
-const KEEPALIVE: Duration = Duration::from_secs(60);
+impl ListeningSocket {
+    /// Duplicates the socket.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        match self {
+            Self::Tcp(socket) => socket.try_clone().map(Self::Tcp),
+            Self::Unix(socket) => socket.try_clone().map(Self::Unix),
+        }
+    }
+}
+
+impl AsFd for ListeningSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(socket) => socket.as_fd(),
+            Self::Unix(socket) => socket.as_fd(),
+        }
+    }
+}
+
+// Opens listening Unix sockets, and keeps their files.
+
+/// The file of a Unix socket that this process has opened.
+#[derive(Debug)]
+pub struct SocketFile {
+    path: Arc<str>,
+    device: u64,
+    inode: u64,
+}
+
+impl SocketFile {
+    /// Removes the file, unless it is another process' by now.
+    pub fn remove(&self) {
+        let is_same = |file: fs::Metadata| (file.dev(), file.ino()) == (self.device, self.inode);
+        if fs::symlink_metadata(&*self.path).is_ok_and(is_same) {
+            // A file that stays is replaced by the next gateway that listens there.
+            drop(fs::remove_file(&*self.path));
+        }
+    }
+}
+
+/// Opens a Unix socket at `path`, whose file has this mode. A file that a gateway has left behind is replaced. Fails if a process
+/// listens there.
+pub fn bind_unix(path: &Arc<str>, mode: u32) -> io::Result<(UnixListener, SocketFile)> {
+    let address = SockAddr::unix(&**path)?;
+    remove_abandoned(path, &address)?;
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    // The file is created with this mode, less the umask: before the next line runs, no other user may connect than
+    // after it.
+    fchmod(&socket, Mode::from_raw_mode(mode))?;
+    socket.bind(&address)?;
+    set_mode(path, mode)?;
+    socket.set_nonblocking(true)?;
+    socket.listen(BACKLOG)?;
+    let file = fs::symlink_metadata(&**path)?;
+    Ok((socket.into(), SocketFile { path: Arc::clone(path), device: file.dev(), inode: file.ino() }))
+}
+
+/// Sets which users may connect to the Unix socket at `path`.
+pub fn set_mode(path: &str, mode: u32) -> io::Result<()> {
+    fs::set_permissions(path, Permissions::from_mode(mode))
+}
+
+/// Removes the file of a socket that no process listens on any more.
+fn remove_abandoned(path: &str, address: &SockAddr) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(file) if !file.file_type().is_socket() => {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "a file is there that is no socket"));
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+        Ok(_) => {}
+    }
+    let caller = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    // A process that listens and accepts nothing is not waited for.
+    caller.set_nonblocking(true)?;
+    match caller.connect(address) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(error),
+        _ => Err(io::ErrorKind::AddrInUse.into()),
+    }
+}
+
+// Where a listener accepts connections.
+
+/// The prefix of the path of a Unix socket.
+pub const UNIX_SOCKET: &str = "unix:";
+
+/// Where a listener accepts connections. Written as in the configuration: `0.0.0.0:8080`, `unix:/run/portcullis.sock`.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum ListenAddress {
+    Ip(SocketAddr),
+    /// The path of a Unix socket.
+    UnixSocket(Arc<str>),
+}
+
+impl ListenAddress {
+    pub fn ip(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Ip(address) => Some(*address),
+            Self::UnixSocket(_) => None,
+        }
+    }
+
+    /// Whether each listener there gets a free port of its own.
+    pub fn is_any_port(&self) -> bool {
+        self.ip().is_some_and(|address| address.port() == 0)
+    }
+}
+
+impl From<SocketAddr> for ListenAddress {
+    fn from(address: SocketAddr) -> Self {
+        Self::Ip(address)
+    }
+}
+
+impl fmt::Display for ListenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ip(address) => address.fmt(f),
+            Self::UnixSocket(path) => write!(f, "{UNIX_SOCKET}{path}"),
+        }
+    }
+}
+
+/// It is neither an address with a port nor the path of a Unix socket.
+#[derive(Debug, thiserror::Error)]
+#[error("not an address to listen on")]
+pub struct InvalidListenAddress;
+
+impl FromStr for ListenAddress {
+    type Err = InvalidListenAddress;
+
+    fn from_str(text: &str) -> Result<Self, InvalidListenAddress> {
+        match text.strip_prefix(UNIX_SOCKET) {
+            Some(path) => Ok(Self::UnixSocket(path.into())),
+            None => text.parse().map(Self::Ip).map_err(|_| InvalidListenAddress),
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use std::io::Write;
-    use std::net::Ipv4Addr;
-    use std::net::Ipv6Addr;
-    use std::net::TcpStream;
+    use std::net::{Ipv4Addr, Ipv6Addr, TcpStream};
 
     use super::*;
+
+    fn at(folder: &tempfile::TempDir) -> Arc<str> {
+        folder.path().join("gateway.sock").to_str().unwrap().into()
+    }
+
+    fn mode_of(path: &str) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_socket_that_is_listened_on_is_not_taken_and_one_that_was_left_behind_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = at(&folder);
+        let (listening, _) = bind_unix(&path, 0o660).unwrap();
+        assert_eq!(bind_unix(&path, 0o660).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        drop(listening);
+        bind_unix(&path, 0o660).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_is_no_socket_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = at(&folder);
+        fs::write(&*path, "kept").unwrap();
+        assert_eq!(bind_unix(&path, 0o660).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&*path).unwrap(), b"kept");
+    }
+
+    #[test]
+    fn the_file_has_the_mode_whatever_the_umask_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = at(&folder);
+        let (_listening, _) = bind_unix(&path, 0o666).unwrap();
+        assert_eq!(mode_of(&path), 0o666);
+        set_mode(&path, 0o600).unwrap();
+        assert_eq!(mode_of(&path), 0o600);
+    }
+
+    #[test]
+    fn only_the_file_that_was_made_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = at(&folder);
+        let (listening, first) = bind_unix(&path, 0o660).unwrap();
+        drop(listening);
+        let (_listening, second) = bind_unix(&path, 0o660).unwrap();
+        if first.inode != second.inode {
+            first.remove();
+            assert!(fs::exists(&*path).unwrap());
+        }
+        second.remove();
+        assert!(!fs::exists(&*path).unwrap());
+    }
 
     const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 

@@ -1,21 +1,29 @@
 //! Counts, bounds, drains and cuts the connections of the process and of each listener.
 
-use std::net::IpAddr;
-use std::sync::Arc;
-use std::sync::Weak;
-use std::sync::atomic::AtomicU8;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time;
 
-use super::Settings;
-use super::connections_per_client::ClientPermit;
-use super::connections_per_client::ConnectionsPerClient;
+use super::ConnectionSettings;
+
+/// The descriptors that the process has open without clients: files, logs, the admin listener.
+const OWN_DESCRIPTORS: usize = 20;
+
+/// The descriptors that each core has open: its runtime, a socket for each of a few listeners, connections to Redis.
+const DESCRIPTORS_OF_A_CORE: usize = 8;
+
+/// The most descriptors that are kept free for connections to applications.
+const MAX_FOR_APPLICATIONS: usize = 4096;
+
+/// Most clients send their next request within this time.
+const RETIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The open connections of the process, of one listener, or of what a listener served at one time. Clones share the count.
 #[derive(Clone, Debug, Default)]
@@ -24,9 +32,9 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// The connections of a process that may open so many descriptors (`None`: any number) on so many cores, whatever its
-    /// settings allow. Some descriptors stay free for connections to applications: one for each client, up to a number
-    /// that no application serves at once.
+    /// The connections of a process that may open `descriptors` descriptors (`None`: any number) on `cores` cores.
+    /// Settings cannot raise this bound. Some descriptors stay free for connections to applications: one for each
+    /// client, up to a number that no application serves at once.
     #[must_use]
     pub fn within_descriptors(descriptors: Option<u64>, cores: usize) -> Self {
         let Some(descriptors) = descriptors else { return Self::default() };
@@ -36,8 +44,8 @@ impl Connections {
         Self { group: Arc::new(ConnectionGroup { ceiling: Some(ceiling), ..ConnectionGroup::default() }) }
     }
 
-    /// A part of these connections. They are bounded and drained with these, and may be drained alone: those of a listener
-    /// that is removed, or those of what it served before.
+    /// A group of these connections. It counts against the same bound and is drained with them, and may be drained
+    /// alone: when its listener is removed, or serves something else.
     #[must_use]
     pub fn part(&self) -> Self {
         let group = Arc::new(ConnectionGroup {
@@ -98,7 +106,7 @@ impl Connections {
     }
 
     /// Waits for room, and takes a permit for one connection.
-    pub(super) async fn admit(&self, settings: &Settings) -> ConnectionPermit {
+    pub(super) async fn admit(&self, settings: &ConnectionSettings) -> ConnectionPermit {
         let root = self.group.root();
         loop {
             let closed = root.closed.notified();
@@ -224,15 +232,6 @@ impl ConnectionGroup {
     }
 }
 
-/// What the process has open without clients: files, logs, the admin listener.
-const OWN_DESCRIPTORS: usize = 20;
-
-/// What each core has open: its runtime, a socket for each of a few listeners, connections to Redis.
-const DESCRIPTORS_OF_A_CORE: usize = 8;
-
-/// The most descriptors that are kept free for connections to applications.
-const MAX_FOR_APPLICATIONS: usize = 4096;
-
 /// The permit of one connection. Its socket holds it.
 #[derive(Debug)]
 pub(super) struct ConnectionPermit {
@@ -246,7 +245,7 @@ impl ConnectionPermit {
     }
 
     /// Counts the connection for this client. `false`: the client has as many as it may.
-    pub(super) fn assign_to(&mut self, client: IpAddr, settings: &Settings) -> bool {
+    pub(super) fn assign_to(&mut self, client: IpAddr, settings: &ConnectionSettings) -> bool {
         let max = settings.max_connections_per_client;
         if max == 0 {
             return true;
@@ -262,5 +261,83 @@ impl Drop for ConnectionPermit {
     }
 }
 
-/// Most clients send their next request within this time.
-const RETIRE_TIMEOUT: Duration = Duration::from_secs(5);
+// Bounds the connections of one client. Connections use this table only if such a bound is set, when they open and when
+// they close.
+
+/// Connections by client.
+#[derive(Debug, Default)]
+pub(super) struct ConnectionsPerClient {
+    counts: Mutex<HashMap<IpAddr, usize>>,
+}
+
+impl ConnectionsPerClient {
+    /// Counts one more connection of a client, unless it has `max` already.
+    pub(super) fn enter(table: &Arc<Self>, address: IpAddr, max: usize) -> Option<ClientPermit> {
+        let client = client(address);
+        let mut counts = table.counts.lock();
+        let count = counts.entry(client).or_insert(0);
+        if *count >= max {
+            return None;
+        }
+        *count += 1;
+        drop(counts);
+        Some(ClientPermit { table: Arc::clone(table), client })
+    }
+}
+
+/// A counted connection.
+#[derive(Debug)]
+pub(super) struct ClientPermit {
+    table: Arc<ConnectionsPerClient>,
+    client: IpAddr,
+}
+
+impl Drop for ClientPermit {
+    fn drop(&mut self) {
+        if let Entry::Occupied(mut entry) = self.table.counts.lock().entry(self.client) {
+            *entry.get_mut() -= 1;
+            if *entry.get() == 0 {
+                entry.remove();
+            }
+        }
+    }
+}
+
+/// An IPv4 address is one client; of IPv6 a /64 is, because a client with one address of it has them all.
+fn client(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(first: &str, second: &str, same_client: bool) {
+        let table = Arc::default();
+        let _first = ConnectionsPerClient::enter(&table, first.parse().unwrap(), 1).unwrap();
+        assert_eq!(ConnectionsPerClient::enter(&table, second.parse().unwrap(), 1).is_none(), same_client);
+    }
+
+    #[test]
+    fn a_client_is_an_ipv4_address_or_an_ipv6_network() {
+        check("192.0.2.1", "192.0.2.1", true);
+        check("192.0.2.1", "192.0.2.2", false);
+        check("192.0.2.1", "::ffff:192.0.2.1", true);
+        check("2001:db8::1", "2001:db8::ffff", true);
+        check("2001:db8::1", "2001:db8:0:1::1", false);
+    }
+
+    #[test]
+    fn a_closed_connection_makes_room_and_leaves_nothing_behind() {
+        let table = Arc::default();
+        let address = "192.0.2.1".parse().unwrap();
+        drop(ConnectionsPerClient::enter(&table, address, 1).unwrap());
+
+        assert!(table.counts.lock().is_empty());
+        assert!(ConnectionsPerClient::enter(&table, address, 1).is_some());
+    }
+}

@@ -2,40 +2,39 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
-use arc_swap::ArcSwap;
-use arc_swap::Guard;
+use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
 
-use super::Connections;
-use super::ListenAddress;
-use super::Tls;
-use super::tls;
-use super::tls::NameExpiries;
-use super::tls::TlsSetupError;
-use crate::client::ClientIp;
-use crate::client::Networks;
-use crate::client::Prefix;
-use crate::client::TrustedProxies;
+use super::tls::{NameExpiries, TlsSetupError};
+use super::{Connections, ListenAddress, Tls, tls};
+use crate::rules::client::{ClientIp, Networks, Prefix, TrustedProxies};
+
+/// The proxies of one site share a network.
+const PEER_NETWORK: Prefix = Prefix { v4: 24, v6: 64 };
+
+/// More networks than that are a scan.
+const MAX_LOGGED_NETWORKS: usize = 16;
 
 /// A listener as it is configured.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ListenerConfig {
     pub address: ListenAddress,
-    /// Who may connect to a Unix socket, as permissions of its file; `None`: its user and group.
+    /// The permissions of a Unix socket's file, which decide who may connect; `None`: its user and group.
     pub mode: Option<u32>,
     pub settings: ListenerSettings,
 }
 
-/// What connections to a listener must use.
+/// The requirements on connections to a listener.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ListenerSettings {
     /// Only these proxies may connect, and each connection begins with a PROXY header.
     pub proxy_protocol: Option<TrustedProxies>,
-    /// The listener answers these proxies, which ask for decisions, and nobody else; `None`: it forwards requests.
+    /// The listener only answers these proxies, which ask for decisions; `None`: it forwards requests.
     pub askers: Option<Networks>,
     /// Connections use TLS.
-    pub tls: Option<tls::Settings>,
+    pub tls: Option<tls::TlsSettings>,
 }
 
 /// The settings, prepared so that applying them cannot fail.
@@ -44,7 +43,7 @@ pub struct ListenerRuntime {
     pub(super) proxy_protocol: Option<TrustedProxies>,
     pub(super) askers: Option<Arc<Networks>>,
     pub(super) tls: Option<Arc<Tls>>,
-    /// Those that were accepted since the listener serves what it serves.
+    /// The connections that were accepted with the current settings of the listener.
     pub(super) connections: Connections,
 }
 
@@ -62,7 +61,7 @@ impl ListenerRuntime {
         self.proxy_protocol.is_some()
     }
 
-    /// What `later` serves otherwise.
+    /// The difference between this and `later` in what they serve.
     fn serves_change(&self, later: &Self) -> Option<ServesChange> {
         match (&self.askers, &later.askers) {
             (Some(_), None) => Some(ServesChange::Requests),
@@ -80,18 +79,18 @@ impl ListenerRuntime {
     }
 }
 
-/// What a listener requires since a change.
+/// The change of a listener.
 #[derive(Debug)]
 pub struct ListenerChange {
     /// Whether a PROXY header is required now; `None`: as before.
     pub proxy_protocol: Option<bool>,
-    /// What it serves otherwise, and the connections that are still served as before. They are to be drained.
+    /// The new kind of service, and the connections with the old one, which must be drained.
     pub serves: Option<(ServesChange, Connections)>,
     /// TLS has changed, or was switched on or off.
     pub tls: bool,
 }
 
-/// What a listener serves since a change.
+/// The new kind of service of a listener.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ServesChange {
     /// It forwards requests, and answered proxies that ask before.
@@ -113,7 +112,7 @@ pub struct ListenerState {
 }
 
 impl ListenerState {
-    /// `connections` are to hold what is accepted.
+    /// Accepted connections go into `connections`.
     pub fn new(runtime: ListenerRuntime, connections: Connections) -> Self {
         let runtime = ListenerRuntime { connections: connections.part(), ..runtime };
         Self { runtime: ArcSwap::from_pointee(runtime), connections, logged_rejections: Mutex::default() }
@@ -167,8 +166,46 @@ impl ListenerState {
     }
 }
 
-/// The proxies of one site share a network.
-const PEER_NETWORK: Prefix = Prefix { v4: 24, v6: 64 };
+// The bounds of connections.
 
-/// More networks than that are a scan.
-const MAX_LOGGED_NETWORKS: usize = 16;
+/// Open connections keep the settings that they began with.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ConnectionSettings {
+    /// From the first byte of a head, or the start of a connection, to the end of the head.
+    pub header: Duration,
+    /// Between two requests.
+    pub keepalive: Duration,
+    /// Reading or writing a body without progress.
+    pub body_idle: Duration,
+    /// The least bytes per second that a client must read while data waits for it, over each `body_idle` after the first;
+    /// zero: no minimum.
+    pub body_rate: u32,
+    /// How long requests in progress may take once the gateway is stopping.
+    pub drain: Duration,
+    /// Before that: how long the gateway serves as before, but reports that it is not ready.
+    pub lame_duck: Duration,
+    pub max_header_bytes: usize,
+    pub max_headers: usize,
+    /// Zero: as many as descriptors allow.
+    pub max_connections: usize,
+    /// Zero: no bound.
+    pub max_connections_per_client: usize,
+    /// Lines of a head over HTTP/1.1 may end in LF without CR.
+    pub accepts_bare_line_feeds: bool,
+}
+
+impl ConnectionSettings {
+    pub const DEFAULT: Self = Self {
+        header: Duration::from_secs(10),
+        keepalive: Duration::from_secs(75),
+        body_idle: Duration::from_secs(30),
+        body_rate: 100,
+        drain: Duration::from_secs(30),
+        lame_duck: Duration::ZERO,
+        max_header_bytes: 64 << 10,
+        max_headers: 100,
+        max_connections: 0,
+        max_connections_per_client: 0,
+        accepts_bare_line_feeds: false,
+    };
+}

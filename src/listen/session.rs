@@ -1,50 +1,48 @@
 //! One connection from its first byte to its last: TLS handshake, protocol, requests, timeouts, drain.
 
+use std::any::Any;
+use std::fmt::Display;
 use std::future::poll_fn;
-use std::panic::AssertUnwindSafe;
-use std::panic::catch_unwind;
+use std::io;
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Context;
-use std::task::Poll;
-use std::task::ready;
+use std::task::{Context, Poll, ready};
 
 use bytes::BytesMut;
 use tokio::io::AsyncWrite;
-use tracing::debug;
+use tracing::{debug, error, warn};
 
-use super::Connection;
-use super::RequestHandler;
-use super::Settings;
-use super::Tls;
-use super::channel::Channel;
-use super::connection_supervisor::ConnectionSupervisor;
-use super::connection_supervisor::SupervisorAction;
-use super::http1::Http1Session;
-use super::http1::SessionEnd;
-use super::http1::poll_read;
+use super::http1::{Http1Session, SessionEnd, poll_read};
 use super::http2::Http2Session;
-use super::panic::log_panic;
-use super::protocol::Protocol;
-use super::recognize::poll_recognize;
-use super::socket::Socket;
-use super::tls::TlsHandshake;
-use super::tls::shake_hands;
+use super::tls::{TlsHandshake, shake_hands};
+use super::{Connection, ConnectionSettings, RequestHandler, Tls};
+use crate::listen::client_stream::{Channel, ClientStream, Socket};
+use crate::listen::connection::{ConnectionSupervisor, SupervisorAction};
+use crate::listen::connections::ConnectionPermit;
+use crate::listen::handler::ClientProtocol;
+use crate::listen::proxy_protocol::{ConnectionAddresses, read_proxy_header};
+use crate::listen::{ListenAddress, ListenerState};
+use crate::rules::client::Networks;
+use crate::wire::http2::PREFACE;
 
 /// Serves one client until either side closes.
 pub(super) async fn serve_connection<H: RequestHandler>(
     socket: Socket,
     tls: Option<Arc<Tls>>,
     connection: Arc<Connection>,
-    settings: Arc<Settings>,
+    settings: Arc<ConnectionSettings>,
     handler: H,
 ) {
     let mut supervisor = ConnectionSupervisor::new(&connection, &settings);
     match open(socket, tls, &connection, &mut supervisor).await {
         None => {}
-        Some((opened, Protocol::Http1)) => serve_http1(opened, &connection, &settings, handler, &mut supervisor).await,
+        Some((opened, ClientProtocol::Http1)) => {
+            serve_http1(opened, &connection, &settings, handler, &mut supervisor).await;
+        }
         // On the heap, so that connections of HTTP/1 take no memory for it.
-        Some((opened, Protocol::Http2)) => {
+        Some((opened, ClientProtocol::Http2)) => {
             Box::pin(serve_http2(opened, &connection, &settings, handler, &mut supervisor)).await;
         }
     }
@@ -59,7 +57,7 @@ async fn open(
     tls: Option<Arc<Tls>>,
     connection: &Arc<Connection>,
     supervisor: &mut ConnectionSupervisor<'_>,
-) -> Option<(Opened, Protocol)> {
+) -> Option<(Opened, ClientProtocol)> {
     let (mut channel, negotiated) = match &tls {
         None => (Channel::Plain(socket), None),
         Some(tls) => {
@@ -77,7 +75,7 @@ async fn open(
     }
     let recognized = poll_fn(|cx| match poll_recognize(&mut channel, &mut read, cx) {
         Poll::Ready(protocol) => Poll::Ready(protocol.ok().flatten()),
-        Poll::Pending => supervisor.poll(Protocol::Http1, cx).map(|_| None),
+        Poll::Pending => supervisor.poll(ClientProtocol::Http1, cx).map(|_| None),
     });
     let protocol = recognized.await?;
     Some(((channel, read), protocol))
@@ -99,7 +97,7 @@ async fn perform_handshake(
             debug!(peer = %connection.peer, %error, "TLS handshake failed");
             Poll::Ready(None)
         }
-        Poll::Pending => supervisor.poll(Protocol::Http1, cx).map(|_| None),
+        Poll::Pending => supervisor.poll(ClientProtocol::Http1, cx).map(|_| None),
     })
     .await
 }
@@ -107,13 +105,13 @@ async fn perform_handshake(
 async fn serve_http1<H: RequestHandler>(
     (channel, read): Opened,
     connection: &Arc<Connection>,
-    settings: &Settings,
+    settings: &ConnectionSettings,
     handler: H,
     supervisor: &mut ConnectionSupervisor<'_>,
 ) {
     let respond = |request, interim| handler.handle(Arc::clone(connection), request, interim);
     let mut session = Http1Session::new(connection, settings, channel, read, &handler, respond);
-    let end = drive(&mut session, Http1Session::poll, |_| {}, |_| {}, Protocol::Http1, supervisor).await;
+    let end = drive(&mut session, Http1Session::poll, |_| {}, |_| {}, ClientProtocol::Http1, supervisor).await;
     let is_unread = match end {
         Some(SessionEnd::Finished) => session.is_unread(),
         Some(SessionEnd::Refused) => true,
@@ -154,13 +152,13 @@ fn poll_discard(channel: &mut Channel, cx: &mut Context<'_>) -> Poll<()> {
 async fn serve_http2<H: RequestHandler>(
     (channel, read): Opened,
     connection: &Arc<Connection>,
-    settings: &Arc<Settings>,
+    settings: &Arc<ConnectionSettings>,
     handler: H,
     supervisor: &mut ConnectionSupervisor<'_>,
 ) {
     let mut session = Http2Session::new(connection, settings, channel, read, handler);
-    let (poll, wind_down, ping) = (Http2Session::poll, Http2Session::wind_down, Http2Session::ping);
-    let ended = drive(&mut session, poll, wind_down, ping, Protocol::Http2, supervisor).await;
+    let (poll, start_drain, ping) = (Http2Session::poll, Http2Session::start_drain, Http2Session::ping);
+    let ended = drive(&mut session, poll, start_drain, ping, ClientProtocol::Http2, supervisor).await;
     if let Some(Err(error)) = ended {
         debug!(peer = %connection.peer, %error, "connection ended");
     }
@@ -170,9 +168,9 @@ async fn serve_http2<H: RequestHandler>(
 async fn drive<S, T>(
     session: &mut S,
     poll: impl Fn(&mut S, &mut Context<'_>) -> Poll<T>,
-    wind_down: impl Fn(&mut S),
+    start_drain: impl Fn(&mut S),
     ping: impl Fn(&mut S),
-    protocol: Protocol,
+    protocol: ClientProtocol,
     supervisor: &mut ConnectionSupervisor<'_>,
 ) -> Option<T> {
     poll_fn(|cx| {
@@ -190,10 +188,116 @@ async fn drive<S, T>(
                 Poll::Ready(SupervisorAction::End) => return Poll::Ready(None),
                 Poll::Ready(SupervisorAction::Retry) => {}
                 // The session winds down in its next poll.
-                Poll::Ready(SupervisorAction::WindDown) => wind_down(session),
+                Poll::Ready(SupervisorAction::WindDown) => start_drain(session),
                 Poll::Ready(SupervisorAction::Ping) => ping(session),
             }
         }
     })
     .await
+}
+
+// Recognizes the protocol of a client that did not negotiate one in the TLS handshake.
+
+/// Reads until the protocol is known, and keeps the bytes in `read`. `None`: the client left without sending anything.
+pub(super) fn poll_recognize(
+    channel: &mut Channel,
+    read: &mut BytesMut,
+    cx: &mut Context<'_>,
+) -> Poll<io::Result<Option<ClientProtocol>>> {
+    loop {
+        let length = ready!(poll_read(Pin::new(channel), cx, |fresh| {
+            read.extend_from_slice(fresh);
+            fresh.len()
+        }))?;
+        let compared = read.len().min(PREFACE.len());
+        if read[..compared] != PREFACE[..compared] {
+            return Poll::Ready(Ok(Some(ClientProtocol::Http1)));
+        }
+        if compared == PREFACE.len() {
+            return Poll::Ready(Ok(Some(ClientProtocol::Http2)));
+        }
+        if length == 0 {
+            return Poll::Ready(Ok(None));
+        }
+    }
+}
+
+// Logs panics of requests.
+
+/// Logs a panic, which is a defect of the gateway. Only the request that panicked ends.
+pub(super) fn log_panic(panic: &(dyn Any + Send)) {
+    let message = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message");
+    error!(panic = message, "a request panicked, this is a defect; the request was dropped");
+}
+
+// From an accepted socket to a session: the PROXY header is read first, where one is required.
+
+/// A socket just accepted.
+#[derive(Debug)]
+pub(super) struct AcceptedSocket {
+    pub(super) stream: ClientStream,
+    pub(super) addresses: ConnectionAddresses,
+    pub(super) permit: ConnectionPermit,
+    pub(super) askers: Option<Arc<Networks>>,
+    pub(super) tls: Option<Arc<Tls>>,
+    pub(super) settings: Arc<ConnectionSettings>,
+}
+
+impl AcceptedSocket {
+    /// Reads the PROXY header, and serves the connection of the client behind the proxy.
+    pub(super) async fn serve_behind_proxy<H: RequestHandler>(mut self, state: Arc<ListenerState>, handler: H) {
+        match read_proxy_header(&self.stream, self.permit.group(), self.settings.header).await {
+            Ok(addresses) => self.addresses = addresses.unwrap_or(self.addresses),
+            Err(error) => {
+                self.permit.group().count_rejected();
+                return log_without_proxy_header(&state, self.addresses.source, &error);
+            }
+        }
+        if let Some(session) = self.serve(handler) {
+            session.await;
+        }
+    }
+
+    /// The session of the client. `None`: the client has as many connections as it may.
+    pub(super) fn serve<H: RequestHandler>(mut self, handler: H) -> Option<impl Future<Output = ()>> {
+        let ConnectionAddresses { source, destination } = self.addresses;
+        // A proxy that asks has the connections of all its clients.
+        if self.askers.is_none() && !self.permit.assign_to(source.ip(), &self.settings) {
+            return None;
+        }
+        let max_headers = self.settings.max_headers;
+        let connection = Arc::new(Connection::new(source, destination, self.askers, max_headers, self.permit.group()));
+        let socket = Socket::new(self.stream, Arc::clone(&connection), self.permit);
+        Some(serve_connection(socket, self.tls, connection, self.settings, handler))
+    }
+}
+
+/// Logs a connection that is closed because its peer did not send a valid PROXY header.
+pub(super) fn log_without_proxy_header(state: &ListenerState, peer: SocketAddr, reason: &dyn Display) {
+    if state.is_first_rejection(peer.ip()) {
+        warn!(
+            %peer,
+            "connection without a PROXY header from a trusted proxy closed: {reason}; more from its network only at level debug"
+        );
+    } else {
+        debug!(%peer, "connection without a PROXY header from a trusted proxy closed: {reason}");
+    }
+}
+
+/// Logs a connection that is closed because its peer may not ask for decisions.
+pub(super) fn log_foreign_asker(state: &ListenerState, peer: SocketAddr, local: &ListenAddress) {
+    if state.is_first_rejection(peer.ip()) {
+        warn!(
+            %peer,
+            %local,
+            "connection closed: the peer is not in `from` of this listener, so it gets no decisions; more from its network \
+             only at level debug"
+        );
+    } else {
+        debug!(%peer, %local, "connection closed: the peer is not in `from` of this listener");
+    }
 }

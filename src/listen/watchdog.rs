@@ -1,42 +1,39 @@
 //! The timeouts of one connection. For each wait the clock is read once: the timer is rearmed when it fires, and a deadline
 //! that moves away costs nothing.
 
-use std::task::Context;
-use std::task::Poll;
-use std::task::ready;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Settings;
-use super::progress::Phase;
-use super::progress::Progress;
-use super::protocol::Protocol;
-use crate::timer::LazyTimer;
-use crate::timer::MinRate;
+use super::ConnectionSettings;
+use crate::listen::connection::{Phase, Progress};
+use crate::listen::handler::ClientProtocol;
+use crate::words::timer::{LazyTimer, MinRate};
 
-/// What a connection waits for. The numbers distinguish one wait from the next of its kind.
+/// The reason why a connection waits. The numbers distinguish one wait from the next of its kind.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum WaitReason {
     /// Nothing, or something with a bound of its own.
     Nothing,
     /// The first byte, or enough bytes to recognize the protocol.
     First,
-    /// The rest of a head, after so many requests.
+    /// The rest of a head, after this many requests.
     Head(u32),
-    /// The next request, after so many.
+    /// The next request, after this many requests.
     Idle(u32),
     /// Anything from a proxy that asks, and has open requests (HTTP/2).
     Sign,
-    /// The answer to a PING, after so many reads.
+    /// The answer to a PING, after this many reads.
     Pong(u32),
-    /// Room in the socket, after so many writes.
+    /// Room in the socket, after this many writes.
     Write(u32),
     /// Room in the socket, of a client that reads below the minimum rate.
     SlowReader,
-    /// Our response, for a client that has closed its side and may still read: without a timeout. After so many requests.
+    /// Our response, for a client that has closed its side and may still read: without a timeout. After this many
+    /// requests.
     Answer(u32),
-    /// Our response, for a client that closed its side within its request. After so many writes.
+    /// Our response, for a client that closed its side within its request. After this many writes.
     Leaving(u32),
     /// The client to close, after the last response.
     Closing,
@@ -68,7 +65,7 @@ pub(super) struct Watchdog {
 }
 
 impl Watchdog {
-    pub(super) fn new(settings: &Settings) -> Self {
+    pub(super) fn new(settings: &ConnectionSettings) -> Self {
         Self {
             pings: false,
             heard: 0,
@@ -87,14 +84,19 @@ impl Watchdog {
         }
     }
 
-    /// Of the connection of a proxy that asks: what it describes may be open as long as the application takes, and a proxy that
-    /// hangs never says that it is over. Its kernel still confirms what is sent.
+    /// A watchdog for the connection of a proxy that asks, with PINGs: its calls may stay open as long as the
+    /// application takes, and a proxy that hangs never ends them. Its kernel still confirms what is sent.
     pub(super) fn pinging(self) -> Self {
         Self { pings: true, ..self }
     }
 
     /// Called when the session is pending. Ready with the wait that took too long.
-    pub(super) fn poll(&mut self, progress: &Progress, protocol: Protocol, cx: &mut Context<'_>) -> Poll<WaitReason> {
+    pub(super) fn poll(
+        &mut self,
+        progress: &Progress,
+        protocol: ClientProtocol,
+        cx: &mut Context<'_>,
+    ) -> Poll<WaitReason> {
         let is_done = self.closing && progress.active() == 0;
         let waiting = if is_done { WaitReason::Closing } else { self.waiting(progress, protocol) };
         if waiting == self.waiting && !self.timer.has_fired() {
@@ -120,9 +122,9 @@ impl Watchdog {
         Poll::Ready(if is_slow { WaitReason::SlowReader } else { waiting })
     }
 
-    fn waiting(&self, progress: &Progress, protocol: Protocol) -> WaitReason {
+    fn waiting(&self, progress: &Progress, protocol: ClientProtocol) -> WaitReason {
         match waiting(progress, protocol) {
-            WaitReason::Nothing if self.pings && protocol == Protocol::Http2 => match self.pinged {
+            WaitReason::Nothing if self.pings && protocol == ClientProtocol::Http2 => match self.pinged {
                 Some(reads) if reads == progress.reads() => WaitReason::Pong(reads),
                 _ => WaitReason::Sign,
             },
@@ -185,7 +187,7 @@ impl Watchdog {
         self.closing = true;
     }
 
-    fn wait_for(&mut self, waiting: WaitReason, progress: &Progress, protocol: Protocol) {
+    fn wait_for(&mut self, waiting: WaitReason, progress: &Progress, protocol: ClientProtocol) {
         self.waiting = waiting;
         self.tries = 1;
         let timeout = match waiting {
@@ -204,7 +206,7 @@ impl Watchdog {
             WaitReason::Closing => CLOSE_TIMEOUT,
         };
         self.deadline = Instant::now() + timeout;
-        if matches!(waiting, WaitReason::First | WaitReason::Idle(_)) && protocol == Protocol::Http2 {
+        if matches!(waiting, WaitReason::First | WaitReason::Idle(_)) && protocol == ClientProtocol::Http2 {
             match self.silence {
                 Some((before, end)) if before == waiting => self.deadline = end,
                 _ => self.silence = Some((waiting, self.deadline)),
@@ -213,12 +215,12 @@ impl Watchdog {
     }
 }
 
-fn waiting(progress: &Progress, protocol: Protocol) -> WaitReason {
+fn waiting(progress: &Progress, protocol: ClientProtocol) -> WaitReason {
     if progress.write_blocked() {
         return WaitReason::Write(progress.writes());
     }
     match protocol {
-        Protocol::Http1 => match progress.phase() {
+        ClientProtocol::Http1 => match progress.phase() {
             Phase::Fresh => WaitReason::First,
             Phase::Head => WaitReason::Head(progress.served()),
             Phase::Busy if progress.abandoned() => WaitReason::Leaving(progress.writes()),
@@ -226,10 +228,10 @@ fn waiting(progress: &Progress, protocol: Protocol) -> WaitReason {
             Phase::Busy | Phase::Tunnel => WaitReason::Nothing,
             Phase::Idle => WaitReason::Idle(progress.served()),
         },
-        Protocol::Http2 if progress.mid_frame() => WaitReason::Head(progress.served()),
-        Protocol::Http2 if progress.served() == 0 => WaitReason::First,
-        Protocol::Http2 if progress.active() == 0 => WaitReason::Idle(progress.served()),
-        Protocol::Http2 => WaitReason::Nothing,
+        ClientProtocol::Http2 if progress.mid_frame() => WaitReason::Head(progress.served()),
+        ClientProtocol::Http2 if progress.served() == 0 => WaitReason::First,
+        ClientProtocol::Http2 if progress.active() == 0 => WaitReason::Idle(progress.served()),
+        ClientProtocol::Http2 => WaitReason::Nothing,
     }
 }
 
@@ -246,5 +248,5 @@ pub(super) const DRAIN_GRACE: Duration = Duration::from_millis(500);
 /// How long a client may take to read the last response and close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The wait for a client to read is divided into so many parts. At the end of each the socket is tried.
+/// The wait for a client to read is divided into this many parts. At the end of each the socket is tried.
 const WRITE_TRIES: u32 = 4;

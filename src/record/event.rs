@@ -3,15 +3,24 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use ipnet::IpNet;
-use serde::Serialize;
-use serde::Serializer;
+use parking_lot::Mutex;
 use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-use crate::clock::Timestamp;
-use crate::clock::wall;
+use crate::record::Metrics;
+use crate::record::audit::{AuditContext, AuditError, AuditSettings, AuditTrail, StreamAppender};
+use crate::record::event_stream::{EventStream, PastEvents};
+use crate::record::notify::{NotifySettings, WebhookChannels};
+use crate::words::clock::{Clock, Timestamp, wall};
 
 /// Built once and shared by all that report it.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,7 +45,8 @@ pub struct Event {
     pub decision: Option<&'static str>,
     /// The banned address or network, where no key is banned.
     pub address: Option<Box<str>>,
-    /// The same, also where the key of a limit is one address. Only for what needs the address itself: it is written nowhere.
+    /// The banned network, also if the key of a limit is one address. Only for sinks that need the address itself: it
+    /// is never written to a log.
     pub banned_network: Option<BannedNetwork>,
     /// The id of the ban.
     pub ban: Option<Box<str>>,
@@ -178,9 +188,210 @@ impl Serialize for KeyObject<'_> {
     }
 }
 
+// How many events of requests the stream takes in a second.
+
+/// Costs well below a hundredth of a core with ten subscribers.
+pub(super) const MOST_PER_SECOND: usize = 500;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A flood has tens of thousands of denials in a second, more than anybody reads. After the first ones of a second, a
+/// denial only costs a count, with any number of subscribers.
+#[derive(Debug)]
+pub(super) struct EventPace {
+    clock: Clock,
+    /// Before this moment nothing more is taken, in microseconds since the Unix epoch.
+    full_until: AtomicU64,
+    second: Mutex<Second>,
+    left_out: AtomicU64,
+}
+
+/// The latest second in which an event was taken.
+#[derive(Debug)]
+struct Second {
+    began: Timestamp,
+    taken: usize,
+}
+
+impl EventPace {
+    pub(super) fn new(clock: Clock) -> Self {
+        let second = Mutex::new(Second { began: Timestamp::EPOCH, taken: 0 });
+        Self { clock, full_until: AtomicU64::new(0), second, left_out: AtomicU64::new(0) }
+    }
+
+    /// Whether one more event is taken now. Counts one that is not.
+    pub(super) fn take(&self) -> bool {
+        let now = self.clock.now();
+        let is_taken = now.as_micros() >= self.full_until.load(Relaxed) && self.take_in_second(now);
+        if !is_taken {
+            self.left_out.fetch_add(1, Relaxed);
+        }
+        is_taken
+    }
+
+    fn take_in_second(&self, now: Timestamp) -> bool {
+        let mut second = self.second.lock();
+        if now.since(second.began) >= SECOND {
+            *second = Second { began: now, taken: 0 };
+        }
+        if second.taken == MOST_PER_SECOND {
+            return false;
+        }
+        second.taken += 1;
+        if second.taken == MOST_PER_SECOND {
+            self.full_until.store((second.began + SECOND).as_micros(), Relaxed);
+        }
+        true
+    }
+
+    /// How many events were not taken since the process began.
+    pub(super) fn left_out(&self) -> u64 {
+        self.left_out.load(Relaxed)
+    }
+}
+
+// Hands events to the audit trail and the event stream, and opens the webhook channels.
+
+/// Lives as long as the process. A reload replaces the audit trail and the webhook channels.
+#[derive(Debug)]
+pub struct EventBus {
+    trail: ArcSwap<AuditTrail>,
+    /// Whether the trail has any sink. Every denial reads this.
+    has_trail: AtomicBool,
+    stream: EventStream,
+    past: PastEvents,
+    tasks: TaskTracker,
+    closing: CancellationToken,
+}
+
+impl EventBus {
+    pub(super) fn new() -> Self {
+        Self {
+            trail: ArcSwap::from_pointee(AuditTrail::default()),
+            has_trail: AtomicBool::new(false),
+            stream: EventStream::new(Clock::system()),
+            past: PastEvents::default(),
+            tasks: TaskTracker::new(),
+            closing: CancellationToken::new(),
+        }
+    }
+
+    /// Opens the sinks of the audit trail. [`Self::set_trail`] puts them in force. To be called within a runtime.
+    pub fn open_trail(
+        &self,
+        settings: &AuditSettings,
+        redis: Option<&Arc<dyn StreamAppender>>,
+        metrics: &Metrics,
+    ) -> Result<AuditTrail, AuditError> {
+        AuditTrail::open(
+            settings,
+            Some(&self.trail.load()),
+            AuditContext { metrics, redis, tasks: &self.tasks, closing: &self.closing },
+        )
+    }
+
+    pub fn set_trail(&self, trail: AuditTrail) {
+        let has_trail = !trail.is_empty();
+        self.trail.store(Arc::new(trail));
+        self.has_trail.store(has_trail, Ordering::Release);
+    }
+
+    /// Opens the webhook channels of a configuration. Unchanged channels are taken from `previous`. To be called within
+    /// a runtime.
+    pub fn open_channels(
+        &self,
+        settings: &NotifySettings,
+        previous: &WebhookChannels,
+        metrics: &Metrics,
+    ) -> WebhookChannels {
+        previous.reopen(settings, metrics, &self.tasks, &self.closing)
+    }
+
+    pub fn stream(&self) -> &EventStream {
+        &self.stream
+    }
+
+    /// The newest bans and reloads.
+    pub fn past(&self) -> &PastEvents {
+        &self.past
+    }
+
+    /// Whether an event may reach the audit trail or a subscriber of the stream.
+    pub(super) fn has_consumers(&self) -> bool {
+        self.stream.has_subscribers() || self.has_trail()
+    }
+
+    /// Whether an event reaches the audit trail.
+    pub(super) fn has_trail(&self) -> bool {
+        self.has_trail.load(Ordering::Acquire)
+    }
+
+    /// Hands an event to the audit trail and the stream. The recorder notifies the webhooks. Does not wait.
+    pub fn publish(&self, event: &Arc<Event>) {
+        self.trail.load().append(event);
+        self.stream.publish(event);
+        self.past.keep(event);
+    }
+
+    /// Publishes the event of a request. The stream takes a bounded number of these in a second: `is_streamed` says
+    /// whether it takes this one.
+    pub(super) fn publish_request(&self, event: &Arc<Event>, is_streamed: bool) {
+        self.trail.load().append(event);
+        if is_streamed {
+            self.stream.publish(event);
+        }
+    }
+
+    /// Keeps an event that another gateway publishes, for the list of recent events. The audit trail also gets lifted
+    /// bans.
+    pub fn keep_remote(&self, event: &Arc<Event>) {
+        self.trail.load().append_remote_lift(event);
+        self.past.keep(event);
+    }
+
+    /// Ends the stream, and waits until all published events are written and sent, but no longer than `at_most`.
+    pub async fn close(&self, at_most: Duration) {
+        self.stream.close_subscriptions();
+        self.closing.cancel();
+        self.has_trail.store(false, Ordering::Release);
+        let writers = self.trail.swap(Arc::new(AuditTrail::default())).finished();
+        self.tasks.close();
+        let all = async {
+            for writer in writers {
+                writer.wait().await;
+            }
+            self.tasks.wait().await;
+        };
+        drop(timeout(at_most, all).await);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::words::clock::ManualClock;
+
+    #[test]
+    fn no_second_has_more_than_its_events_and_the_others_are_counted() {
+        let clock = ManualClock::at(Timestamp::from_micros(7_000_000));
+        let pace = EventPace::new(Clock::Manual(clock.clone()));
+        let taken = || (0..2 * MOST_PER_SECOND).filter(|_| pace.take()).count();
+        assert_eq!((taken(), pace.left_out()), (MOST_PER_SECOND, MOST_PER_SECOND as u64));
+        clock.advance(Duration::from_micros(999_999));
+        assert!(!pace.take());
+        clock.advance(Duration::from_micros(1));
+        assert_eq!((taken(), pace.left_out()), (MOST_PER_SECOND, 2 * MOST_PER_SECOND as u64 + 1));
+    }
+
+    #[test]
+    fn threads_together_take_no_more_than_one() {
+        let pace = EventPace::new(Clock::Manual(ManualClock::at(Timestamp::from_micros(7_000_000))));
+        let taken: usize = std::thread::scope(|scope| {
+            let threads = [(); 4].map(|()| scope.spawn(|| (0..MOST_PER_SECOND).filter(|_| pace.take()).count()));
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        assert_eq!((taken, pace.left_out()), (MOST_PER_SECOND, 3 * MOST_PER_SECOND as u64));
+    }
 
     fn event_of(kind: EventKind) -> Event {
         Event { time: Timestamp::from_micros(1_700_000_000_250_000), ..Event::new(kind) }

@@ -1,26 +1,34 @@
 //! The live stream of events, for clients of the admin API.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::OwnedSemaphorePermit;
-use tokio::sync::Semaphore;
-use tokio::sync::broadcast;
-use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::broadcast::error::TryRecvError;
-use tokio::time::Instant;
-use tokio::time::sleep;
-use tokio::time::sleep_until;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::Event;
 use super::event::EventKind;
-use super::event_pace::EventPace;
-use crate::clock::Clock;
+use crate::record::event::EventPace;
+use crate::words::clock::{Clock, Timestamp};
 
-/// A subscriber that reads too slowly loses events. It never delays the gateway. Of a flood of denials the stream takes so
-/// many a second that ten subscribers cost the flood next to nothing: the others are counted as lost.
+/// Enough for every operator's dashboard. More is a mistake of some script.
+pub const MAX_SUBSCRIBERS: usize = 64;
+
+/// How many events a subscriber may fall behind.
+const MAX_BEHIND: usize = 1024;
+
+/// A subscriber gets what happens in this time together.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// How often a subscriber may learn that events were left out.
+const LEFT_OUT_EVERY: Duration = Duration::from_secs(1);
+
+/// A subscriber that reads too slowly loses events. It never delays the gateway. In a flood of denials the stream takes
+/// only so many a second that ten subscribers cost almost nothing: the others are counted as lost.
 #[derive(Debug)]
 pub struct EventStream {
     sender: broadcast::Sender<Arc<StreamEvent>>,
@@ -56,25 +64,13 @@ pub struct StreamEvent {
     pub json: String,
 }
 
-/// What a subscriber receives.
+/// An item that a subscriber receives.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamItem {
     Event(Arc<StreamEvent>),
     /// This many events came too fast for the stream or for this subscriber.
     Lost(u64),
 }
-
-/// Enough for every operator's dashboard. More is a mistake of some script.
-pub const MAX_SUBSCRIBERS: usize = 64;
-
-/// How many events a subscriber may fall behind.
-const MAX_BEHIND: usize = 1024;
-
-/// A subscriber gets what happens in this time together.
-const PAUSE: Duration = Duration::from_millis(100);
-
-/// How often a subscriber may learn that events were left out.
-const LEFT_OUT_EVERY: Duration = Duration::from_secs(1);
 
 impl EventStream {
     pub(super) fn new(clock: Clock) -> Self {
@@ -130,7 +126,7 @@ impl EventStream {
 }
 
 impl Subscription {
-    /// What came since the last call, at least one item. `None`: the subscription was closed.
+    /// The items since the last call, at least one. `None`: the subscription was closed.
     pub async fn next(&mut self) -> Option<Vec<StreamItem>> {
         tokio::select! {
             () = sleep_until(self.next_read) => {}
@@ -147,7 +143,7 @@ impl Subscription {
                 () = self.closed.cancelled() => None,
                 () = sleep(LEFT_OUT_EVERY) => None,
             };
-            // What came before the end is told.
+            // Events from before the end are still delivered.
             self.has_ended = self.closed.is_cancelled();
             let mut items: Vec<_> = first.into_iter().collect();
             while items.len() < MAX_BEHIND
@@ -185,11 +181,112 @@ impl Subscription {
     }
 }
 
+// The newest bans, unbans and reloads, for the list of recent events.
+
+/// A few hundred bytes each.
+pub const MOST_BANS: usize = 500;
+
+pub const MOST_RELOADS: usize = 100;
+
+/// The end of a ban that another gateway has set shifts by the way of its message.
+const LONGEST_DELIVERY: Duration = Duration::from_secs(1);
+
+/// Keeps a number of each kind, so that a flood of bans does not push out a reload. Denials and delays are not kept
+/// here: the counts by key and the kept requests have them.
+#[derive(Debug, Default)]
+pub struct PastEvents {
+    /// The oldest first.
+    bans: Mutex<VecDeque<Arc<Event>>>,
+    reloads: Mutex<VecDeque<Arc<Event>>>,
+}
+
+impl PastEvents {
+    /// Keeps an event, unless the same event of a ban is kept already: a ban that several gateways share may arrive
+    /// twice.
+    pub(super) fn keep(&self, event: &Arc<Event>) {
+        match event.kind {
+            EventKind::Ban | EventKind::Unban => {
+                let mut bans = self.bans.lock();
+                let known = bans.iter().rev().find(|known| known.ban == event.ban);
+                if known.is_none_or(|known| !tells_the_same(known, event)) {
+                    push(&mut bans, event, MOST_BANS);
+                }
+            }
+            EventKind::Reload => push(&mut self.reloads.lock(), event, MOST_RELOADS),
+            EventKind::Denial | EventKind::Delay => {}
+        }
+    }
+
+    /// The kept events since that moment, the newest first.
+    pub fn since(&self, moment: Timestamp) -> Vec<Arc<Event>> {
+        let mut events: Vec<_> = self.bans.lock().iter().chain(&*self.reloads.lock()).map(Arc::clone).collect();
+        events.retain(|event| event.time >= moment);
+        events.sort_by_key(|event| std::cmp::Reverse(event.time));
+        events
+    }
+}
+
+/// Two events of one ban.
+fn tells_the_same(one: &Event, other: &Event) -> bool {
+    let is_same_end = match (one.until, other.until) {
+        (Some(one), Some(other)) => one.since(other).max(other.since(one)) < LONGEST_DELIVERY,
+        _ => one.until == other.until,
+    };
+    one.kind == other.kind && is_same_end
+}
+
+fn push(kept: &mut VecDeque<Arc<Event>>, event: &Arc<Event>, most: usize) {
+    if kept.len() == most {
+        kept.pop_front();
+    }
+    kept.push_back(Arc::clone(event));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::ManualClock;
-    use crate::clock::Timestamp;
+    use crate::words::clock::{ManualClock, Timestamp};
+
+    fn event(kind: EventKind, ban: usize, second: u64) -> Arc<Event> {
+        let time = Timestamp::from_micros(second * 1_000_000);
+        let event = Event { time, ban: Some(ban.to_string().into()), ..Event::new(kind) };
+        Arc::new(if kind == EventKind::Ban { event.lasting(Duration::from_secs(60)) } else { event })
+    }
+
+    #[test]
+    fn many_bans_push_out_the_oldest_bans_and_no_reload() {
+        let past = PastEvents::default();
+        past.keep(&event(EventKind::Reload, 0, 1));
+        for ban in 0..MOST_BANS + 10 {
+            past.keep(&event(EventKind::Ban, ban, 2 + ban as u64));
+        }
+        let all = past.since(Timestamp::EPOCH);
+        assert_eq!(all.len(), MOST_BANS + 1);
+        assert_eq!(all[0].ban.as_deref(), Some("509"));
+        assert_eq!(all[MOST_BANS - 1].ban.as_deref(), Some("10"));
+        assert_eq!(all[MOST_BANS].kind, EventKind::Reload);
+        assert_eq!(past.since(Timestamp::from_micros(510_000_000)).len(), 2);
+    }
+
+    #[test]
+    fn what_is_known_of_a_ban_is_kept_once() {
+        let past = PastEvents::default();
+        let [first, again] = [1, 100].map(|second| event(EventKind::Ban, 7, second));
+        let echo = Arc::new(Event { time: first.time + Duration::from_millis(900), ..Event::clone(&first) });
+        for event in [&first, &echo, &event(EventKind::Unban, 7, 3), &event(EventKind::Unban, 7, 4), &again] {
+            past.keep(event);
+        }
+        let kinds: Vec<_> = past.since(Timestamp::EPOCH).iter().map(|event| event.kind).collect();
+        assert_eq!(kinds, [EventKind::Ban, EventKind::Unban, EventKind::Ban]);
+    }
+
+    #[test]
+    fn denials_are_told_elsewhere() {
+        let past = PastEvents::default();
+        past.keep(&event(EventKind::Denial, 1, 1));
+        past.keep(&event(EventKind::Delay, 1, 1));
+        assert!(past.since(Timestamp::EPOCH).is_empty());
+    }
 
     fn stream() -> EventStream {
         EventStream::new(Clock::Manual(ManualClock::at(Timestamp::from_micros(7_000_000))))

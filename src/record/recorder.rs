@@ -5,45 +5,24 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::AppliedLimit;
-use super::DecisionLabel;
-use super::Event;
-use super::EventBus;
-use super::LineWriter;
-use super::LogFormat;
-use super::LogSettings;
-use super::Metrics;
-use super::RequestRecord;
-use super::RouteSeries;
-use super::ServerNames;
-use super::Sinks;
-use super::access_log;
 use super::access_log::LineContext;
+use super::advice::UnlimitedLogins;
 use super::event::EventKind;
 use super::heavy_keys::KeyTable;
-use super::kept_requests::DecisionFacts;
-use super::kept_requests::KeptRequest;
-use super::kept_requests::KeptRequests;
-use super::kept_requests::PolicyFacts;
-use super::metrics::CountedRoute;
-use super::metrics::LimitMetrics;
-use super::metrics::RouteMetrics;
-use super::metrics::ShownRoutes;
-use super::metrics::UpstreamMetrics;
-use super::notify::WebhookChannel;
-use super::notify::WebhookChannels;
-use super::spans::RequestTrace;
-use super::spans::SpanNames;
-use super::spans::Tracer;
-use crate::clock;
-use crate::clock::Clock;
-use crate::clock::Timestamp;
-use crate::decision::Policy;
-use crate::key::KeyHash;
-use crate::limit::Limit;
-use crate::limit::LimitId;
-use crate::route::RouteId;
-use crate::route::UpstreamId;
+use super::kept_requests::{DecisionFacts, KeptRequest, KeptRequests, PolicyFacts};
+use super::metrics::{CountedRoute, LimitMetrics, RouteMetrics, ShownRoutes, UpstreamMetrics};
+use super::notify::{WebhookChannel, WebhookChannels};
+use super::spans::{RequestTrace, SpanNames, Tracer};
+use super::{
+    AppliedLimit, DecisionLabel, Event, EventBus, LineWriter, LogFormat, LogSettings, Metrics, RequestRecord,
+    RouteSeries, ServerNames, Sinks, access_log,
+};
+use crate::rules::decision::Policy;
+use crate::rules::key::{KeyHash, Selector};
+use crate::rules::limit::{Limit, LimitId};
+use crate::rules::route::{RouteId, UpstreamId};
+use crate::words::clock;
+use crate::words::clock::{Clock, Timestamp};
 
 /// Hands each request to the request log, the metrics, the event bus and the webhooks. Counters are found by position.
 #[derive(Debug)]
@@ -53,7 +32,7 @@ pub struct Recorder {
     clock: Clock,
     /// `None`: requests are not logged.
     log: Option<RequestLog>,
-    /// First those of requests without a route, then by `RouteId`.
+    /// First the metrics of requests without a route, then by `RouteId`.
     routes: Vec<RouteMetrics>,
     /// Counts requests on routes without series of their own once more.
     other_routes: RouteMetrics,
@@ -68,12 +47,15 @@ pub struct Recorder {
     clients: Arc<KeyTable>,
     /// Counts requests by the keys of each limit, by `LimitId`.
     keys: Vec<Arc<KeyTable>>,
-    /// What stories say of the configuration.
+    /// The facts of the policy for kept requests.
     policy_facts: Arc<PolicyFacts>,
     /// By `UpstreamId`.
     upstreams: Vec<UpstreamMetrics>,
     /// `None`: no request is traced.
     tracer: Option<Arc<Tracer>>,
+    unlimited_logins: UnlimitedLogins,
+    /// By `LimitId`: whether lines have the hash of its key.
+    logged_keys: Vec<bool>,
 }
 
 /// Where the lines of requests go, and in which format.
@@ -113,6 +95,8 @@ impl Recorder {
             limits: policy.limits.iter().map(|limit| LimitMetrics::new(&limit.name)).collect(),
             channels: Vec::new(),
             tracer: None,
+            unlimited_logins: UnlimitedLogins::new(policy),
+            logged_keys: policy.limits.iter().map(|limit| settings.requests && has_login_name(limit)).collect(),
             event_bus: Arc::clone(&sinks.event_bus),
             clock: Clock::system(),
             kept_requests: Arc::clone(&sinks.kept_requests),
@@ -188,17 +172,27 @@ impl Recorder {
     }
 
     /// A proxy has asked about a request of this route, which passed, or about descriptors. The answer will not be seen.
-    pub fn note_unseen(&self, route: Option<RouteId>) {
-        self.route(route).is_asked_about.store(true, Ordering::Relaxed);
+    pub fn mark_answers_unseen(&self, route: Option<RouteId>) {
+        self.route(route).has_unseen_answers.store(true, Ordering::Relaxed);
     }
 
     /// Whether a proxy has asked about requests of this route under this configuration.
-    pub fn is_unseen(&self, route: Option<RouteId>) -> bool {
-        self.route(route).is_asked_about.load(Ordering::Relaxed)
+    pub fn has_unseen_answers(&self, route: Option<RouteId>) -> bool {
+        self.route(route).has_unseen_answers.load(Ordering::Relaxed)
+    }
+
+    /// The logins so far under this configuration that met no limit on logins.
+    pub fn unlimited_logins(&self) -> &UnlimitedLogins {
+        &self.unlimited_logins
     }
 
     pub fn logs_requests(&self) -> bool {
         self.log.is_some()
+    }
+
+    /// Whether each line of a request shows which key of this limit it has: one with a login name, which the line has nowhere else.
+    pub fn logs_key_of(&self, limit: LimitId) -> bool {
+        self.logged_keys[usize::from(limit.0)]
     }
 
     /// Whether the log or an event would show which key of this limit a request has.
@@ -219,6 +213,7 @@ impl Recorder {
     /// Counts a request, logs it, and reports what a limit or a list did to it. Does not wait.
     pub fn record(&self, request: &RequestRecord<'_>) {
         self.count(request);
+        self.unlimited_logins.count(request);
         self.report(request);
         if let Some(RequestLog { lines, format, query }) = &self.log {
             let context = LineContext {
@@ -232,12 +227,12 @@ impl Recorder {
     }
 
     /// Begins the story of a request that was just denied or held.
-    pub fn begin_story(&self, facts: DecisionFacts) -> Box<KeptRequest> {
+    pub fn begin_kept_request(&self, facts: DecisionFacts) -> Box<KeptRequest> {
         KeptRequest::begin(&self.policy_facts, facts)
     }
 
     /// Keeps the story of a request that was denied or held, and has ended. Does not wait.
-    pub fn keep_story(&self, mut story: Box<KeptRequest>, request: &RequestRecord<'_>) {
+    pub fn keep_request(&self, mut story: Box<KeptRequest>, request: &RequestRecord<'_>) {
         story.complete(request);
         self.kept_requests.keep(story);
     }
@@ -351,6 +346,10 @@ impl Recorder {
     fn upstream(&self, upstream: UpstreamId) -> &UpstreamMetrics {
         &self.upstreams[usize::from(upstream.0)]
     }
+}
+
+fn has_login_name(limit: &Limit) -> bool {
+    limit.key.parts.iter().flat_map(|part| part.selector.choices()).any(Selector::is_login_name)
 }
 
 /// `None`: neither a limit nor a list acted on the request.

@@ -1,21 +1,17 @@
-//! What is recorded of a request when it has ended.
+//! The record of a request that has ended.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Method;
-use http::StatusCode;
-use http::Version;
+use http::{Method, StatusCode, Version};
 
-use super::DecisionLabel;
-use super::ObservedOutcome;
 use super::TraceId;
-use crate::client::Identity;
-use crate::decision::LimitReport;
-use crate::key::KeyHash;
-use crate::limit::LimitId;
-use crate::route::RouteId;
-use crate::route::UpstreamId;
+use crate::rules::client::Identity;
+use crate::rules::decision::LimitReport;
+use crate::rules::key::KeyHash;
+use crate::rules::limit::{ActionSeverity, LimitId};
+use crate::rules::outcome::Outcome;
+use crate::rules::route::{RouteId, UpstreamId};
 
 /// One request that has ended.
 #[derive(Clone, Debug)]
@@ -64,6 +60,8 @@ pub struct RequestRecord<'a> {
     pub bytes_out: u64,
     /// `None`: no limit denied or held the request.
     pub applied_limit: Option<&'a AppliedLimit>,
+    /// The hashes of the keys with a login name under which limits counted the request, as logs show them.
+    pub keys: &'a [(LimitId, KeyHash)],
 }
 
 /// The limit that denied or held a request.
@@ -84,8 +82,8 @@ pub struct AppliedLimit {
 /// A key as logs and events show it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct MaskedKey {
-    /// The same on all gateways that share a store, so that log tools can count by it. It is not the key of the
-    /// counter.
+    /// A hash of the key, equal on all gateways that share a store, so that log tools can count by it. It is not the
+    /// key of the counter.
     pub hash: KeyHash,
     /// Each selector and its masked value.
     pub parts: Vec<(String, String)>,
@@ -104,3 +102,134 @@ pub struct UpstreamRecord<'a> {
     /// The servers tried before, each with the cause of its failure.
     pub previous_attempts: &'a [(Arc<str>, &'static str)],
 }
+
+// The `decision` of a request, in the request log, metrics and events.
+
+/// The decision of the gateway on a request.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum DecisionLabel {
+    Allowed,
+    Denied,
+    /// Denied by a ban that was in force, or that this request began.
+    Banned,
+    /// Denied by a deny list or by `only`.
+    Listed,
+    /// Held, then forwarded.
+    Delayed,
+    /// Held, then denied.
+    Tarpitted,
+    /// Denied, with a proof of work that the client may solve.
+    Challenged,
+    /// Refused before any rule, or not answered by the application.
+    Error,
+}
+
+impl DecisionLabel {
+    pub const ALL: [Self; 8] = [
+        Self::Allowed,
+        Self::Denied,
+        Self::Banned,
+        Self::Listed,
+        Self::Delayed,
+        Self::Tarpitted,
+        Self::Challenged,
+        Self::Error,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Denied => "denied",
+            Self::Banned => "banned",
+            Self::Listed => "listed",
+            Self::Delayed => "delayed",
+            Self::Tarpitted => "tarpitted",
+            Self::Challenged => "challenged",
+            Self::Error => "error",
+        }
+    }
+}
+
+// The decision of a limit on a request, as metrics, the history and kept requests name it.
+
+/// The decision of a limit on a request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(in crate::record) enum LimitDecision {
+    Allowed,
+    Denied,
+    /// The key is banned, by this request, before it or by an operator.
+    Banned,
+    Tarpitted,
+    Challenged,
+    Delayed,
+    ShadowAllowed,
+    ShadowDenied,
+}
+
+impl LimitDecision {
+    pub(in crate::record) const COUNT: usize = 8;
+
+    /// `applied`: what the limit does to the request; `None`: it lets it pass.
+    pub(in crate::record) fn of(shadow: bool, applied: Option<ActionSeverity>) -> Self {
+        match applied {
+            None if shadow => Self::ShadowAllowed,
+            None => Self::Allowed,
+            Some(_) if shadow => Self::ShadowDenied,
+            Some(ActionSeverity::Deny) => Self::Denied,
+            Some(ActionSeverity::Ban) => Self::Banned,
+            Some(ActionSeverity::Tarpit) => Self::Tarpitted,
+            Some(ActionSeverity::Challenge) => Self::Challenged,
+            Some(ActionSeverity::Delay) => Self::Delayed,
+        }
+    }
+
+    pub(in crate::record) fn as_str(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Denied => "denied",
+            Self::Banned => "banned",
+            Self::Tarpitted => "tarpitted",
+            Self::Challenged => "challenged",
+            Self::Delayed => "delayed",
+            Self::ShadowAllowed => "shadow_allowed",
+            Self::ShadowDenied => "shadow_denied",
+        }
+    }
+}
+
+// The `outcome` of a request, in the request log and in metrics.
+
+/// The outcome in the application's answer, if the route has an `outcome`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ObservedOutcome {
+    Known(Outcome),
+    /// The request reached the application, but there was no answer, or the answer does not say.
+    Unknown,
+}
+
+impl ObservedOutcome {
+    pub fn outcome(self) -> Option<Outcome> {
+        match self {
+            Self::Known(outcome) => Some(outcome),
+            Self::Unknown => None,
+        }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Known(outcome) => outcome.as_str(),
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+// The names under which requests on no route, or on several, are counted. No route may have them.
+
+/// The value of the label `route` in metrics.
+pub const NO_ROUTE_LABEL: &str = "none";
+
+/// The value of that label for all routes that have no series of their own.
+pub const OTHER_ROUTES_LABEL: &str = "other";
+
+/// The name in the history and in what a replay reports.
+pub const NO_ROUTE: &str = "-";

@@ -1,18 +1,27 @@
 //! Where records go: the request log, the metrics, the event bus and the exporters of spans.
 
 use std::io::Write;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::Event;
-use super::EventBus;
-use super::LineWriter;
-use super::LogFormat;
-use super::Metrics;
+use bytes::Bytes;
+use http::uri::Scheme;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
+
 use super::advice::Advisor;
 use super::heavy_keys::KeyTables;
 use super::kept_requests::KeptRequests;
 use super::spans::SpanExporters;
+use super::{Event, EventBus, LineWriter, Metrics};
+use crate::wire::http_client;
+use crate::wire::http_client::{Client, root_cause};
+use crate::wire::tls::{NoSystemRoots, client_config, system_roots};
+use crate::words::word::words;
 
 /// Lives as long as the process. Clones share the sinks.
 #[derive(Clone, Debug)]
@@ -54,7 +63,7 @@ impl Sinks {
         &self.metrics
     }
 
-    /// What looks misconfigured.
+    /// Advice about probable misconfigurations.
     pub fn advisor(&self) -> &Arc<Advisor> {
         &self.advisor
     }
@@ -68,7 +77,7 @@ impl Sinks {
         &self.kept_requests
     }
 
-    /// Who asks most, by limit and by client.
+    /// The heaviest keys of each limit, and the heaviest clients.
     pub fn key_tables(&self) -> &Arc<KeyTables> {
         &self.key_tables
     }
@@ -92,4 +101,74 @@ impl Sinks {
     pub fn dropped_lines(&self) -> u64 {
         self.lines.dropped()
     }
+}
+
+// The `log` section of the configuration.
+
+/// The version of the Elastic Common Schema that lines follow.
+pub(super) const ECS_VERSION: &str = "8.17.0";
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct LogSettings {
+    pub level: tracing::Level,
+    /// `None`: human on a terminal, JSON elsewhere.
+    pub format: Option<LogFormat>,
+    /// Whether each request is logged as a line.
+    pub requests: bool,
+    /// Whether the line has the query, which may hold secrets.
+    pub query: bool,
+}
+
+impl Default for LogSettings {
+    fn default() -> Self {
+        Self { level: tracing::Level::INFO, format: None, requests: true, query: false }
+    }
+}
+
+words! {
+    /// The format of log lines.
+    pub enum LogFormat {
+        Json = "json",
+        /// The Elastic Common Schema.
+        Ecs = "ecs",
+        /// The log data model of OpenTelemetry. Each line is a `LogRecord`.
+        Otel = "otel",
+        Human = "human",
+    }
+}
+
+// Requests to webhooks and to the collector of spans, each over a connection of its own.
+
+/// A longer head of an answer is an error.
+const MAX_HEAD: usize = 16 * 1024;
+
+/// Why there was no answer. Does not show the URL.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SendError {
+    #[error("{0}")]
+    NoSystemRoots(#[from] NoSystemRoots),
+    #[error("{}", root_cause(.0))]
+    Client(#[from] legacy::Error),
+}
+
+/// Sends a request whose target is an absolute URL. Redirections are not followed. The caller bounds the time.
+pub(super) async fn send(request: Request<Full<Bytes>>) -> Result<Response<Incoming>, SendError> {
+    Ok(if request.uri().scheme() == Some(&Scheme::HTTPS) {
+        https()?.request(request).await?
+    } else {
+        http_client::builder().http1_max_buf_size(MAX_HEAD).build(http_client::tcp()).request(request).await?
+    })
+}
+
+/// Verifies servers with the system's certificates, which are read once.
+fn https() -> Result<&'static Client<HttpsConnector<HttpConnector>>, NoSystemRoots> {
+    static CLIENT: OnceLock<Client<HttpsConnector<HttpConnector>>> = OnceLock::new();
+    if let Some(client) = CLIENT.get() {
+        return Ok(client);
+    }
+    let mut tcp = http_client::tcp();
+    tcp.enforce_http(false);
+    let connector = HttpsConnectorBuilder::new().with_tls_config(client_config(system_roots()?));
+    let connector = connector.https_only().enable_http1().wrap_connector(tcp);
+    Ok(CLIENT.get_or_init(|| http_client::builder().http1_max_buf_size(MAX_HEAD).build(connector)))
 }

@@ -1,14 +1,19 @@
 //! A request as an access log tells it.
 
-use std::net::IpAddr;
+use std::fmt::Write;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use http::Method;
-use http::StatusCode;
+use http::{HeaderValue, Method, StatusCode, Version};
 
-use crate::clock::Timestamp;
-use crate::head::FieldName;
+use crate::gateway::admit::{framing, strip};
+use crate::gateway::header_kind::SignificantHeaders;
 use crate::record::ObservedOutcome;
+use crate::wire::head;
+use crate::wire::head::{FieldName, Fields, KnownName};
+use crate::words::clock::Timestamp;
+
+const CLIENT_LEFT: u16 = 499;
 
 /// A request as an access log tells it. What the log does not hold is `None`.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,7 +30,7 @@ pub struct LoggedRequest {
     pub target: Box<str>,
     /// Whether the query would be in the target: a log may leave all queries out.
     pub has_query: bool,
-    /// What the client got; `None` where it left before.
+    /// The status that the client got; `None`: it left before.
     pub status: Option<StatusCode>,
     pub answered_by: AnsweredBy,
     /// The outcome that the gateway logged.
@@ -35,9 +40,38 @@ pub struct LoggedRequest {
     pub headers: Vec<LoggedHeader>,
     /// The headers of the answer.
     pub answer_headers: Vec<LoggedHeader>,
+    /// The hashes of keys that the gateway logged.
+    pub keys: Vec<LoggedKey>,
 }
 
-/// Who gave the answer that was logged.
+/// The hash of the key under which a limit counted a request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoggedKey {
+    pub limit: Box<str>,
+    pub hash: Box<str>,
+}
+
+impl LoggedKey {
+    /// `0123456789abcdef0123456789abcdef login-account`
+    pub(super) fn read(text: &str) -> Option<Self> {
+        let (hash, limit) = text.split_once(' ')?;
+        let is_hash = hash.len() == 32 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_hash.then(|| Self { limit: limit.into(), hash: hash.into() })
+    }
+
+    /// The header in which the hash of this limit stands for the value that no log holds. No client sends it: it is put in
+    /// after the headers of clients have been read.
+    pub(super) fn header_of(limit: &str) -> FieldName {
+        let mut name = "portcullis-key-".to_owned();
+        for byte in limit.bytes() {
+            // Writing to a string does not fail.
+            let _ = write!(name, "{byte:02x}");
+        }
+        name.parse().expect("letters and digits")
+    }
+}
+
+/// The side that gave the logged answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AnsweredBy {
     Application,
@@ -55,7 +89,7 @@ pub struct LoggedHeader {
     pub value: LoggedValue,
 }
 
-/// What a log says of a header.
+/// The logged form of a header.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LoggedValue {
     Sent(Box<[u8]>),
@@ -65,7 +99,7 @@ pub enum LoggedValue {
 }
 
 impl LoggedRequest {
-    /// A request of which only the parts are known that every log has.
+    /// A request with only the parts that every log has.
     pub(super) fn new(started: Timestamp, client: IpAddr, method: Method, target: &str) -> Self {
         Self {
             started,
@@ -81,6 +115,7 @@ impl LoggedRequest {
             has_all_headers: false,
             headers: Vec::new(),
             answer_headers: Vec::new(),
+            keys: Vec::new(),
         }
     }
 
@@ -106,7 +141,8 @@ impl LoggedRequest {
     pub(super) fn size(&self) -> usize {
         let header = |header: &LoggedHeader| size_of::<LoggedHeader>() + header.size();
         let headers = self.headers.iter().chain(&self.answer_headers).map(header).sum::<usize>();
-        size_of::<Self>() + self.target.len() + self.host.as_ref().map_or(0, |host| host.len()) + headers
+        let keys = self.keys.iter().map(|key| size_of::<LoggedKey>() + key.limit.len() + key.hash.len()).sum::<usize>();
+        size_of::<Self>() + self.target.len() + self.host.as_ref().map_or(0, |host| host.len()) + headers + keys
     }
 }
 
@@ -131,4 +167,51 @@ fn host_of(target: &str) -> Option<Box<str>> {
     (is_scheme && !host.is_empty()).then(|| host.into())
 }
 
-const CLIENT_LEFT: u16 = 499;
+// The head of a logged request, as far as the log holds it.
+
+/// In bytes. The gateway accepts 64 KiB by default, and no server much more.
+const MAX_HEAD: usize = 128 * 1024;
+
+/// The head as the rules see it, without what the gateway removes. `None`: the gateway refuses the request.
+pub(super) fn admitted(
+    request: &LoggedRequest,
+    significant: &SignificantHeaders,
+    has_challenges: bool,
+) -> Option<head::RequestHead> {
+    let mut head = head(request)?;
+    strip(&mut head.fields, significant, has_challenges);
+    for LoggedKey { limit, hash } in &request.keys {
+        head.fields.append(&LoggedKey::header_of(limit), hash.as_bytes());
+    }
+    Some(head)
+}
+
+/// The head of a logged request, as far as the log holds it. `None`: the gateway refuses it.
+pub(super) fn head(request: &LoggedRequest) -> Option<head::RequestHead> {
+    if request.size() > MAX_HEAD {
+        return None;
+    }
+    let mut head = head::RequestHead::to(request.method.clone(), &request.target).ok()?;
+    append(&mut head.fields, &request.headers);
+    match &request.host {
+        Some(host) if HeaderValue::from_str(host).is_err() => return None,
+        Some(host) => {
+            head.fields.remove(KnownName::HOST);
+            head.fields.append(KnownName::HOST, host.as_bytes());
+        }
+        // A request of HTTP/1.0 may do without.
+        None => head.version = Version::HTTP_10,
+    }
+    framing::check(&mut head, SocketAddr::from((Ipv4Addr::LOCALHOST, 80))).ok()?;
+    Some(head)
+}
+
+pub(super) fn append(fields: &mut Fields, headers: &[LoggedHeader]) {
+    for LoggedHeader { name, value } in headers {
+        if let LoggedValue::Sent(value) = value
+            && HeaderValue::from_bytes(value).is_ok()
+        {
+            fields.append(name, value);
+        }
+    }
+}

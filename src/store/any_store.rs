@@ -1,29 +1,27 @@
 //! The stores as one type.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
-use super::contract::Store;
-use super::contract::StoreError;
 use super::failover::Failover;
-use super::memory::MemoryStore;
-use crate::decision::Batch;
-use crate::decision::Settlement;
-use crate::decision::Verdict;
-use crate::decision::Verdicts;
-use crate::key::Hashers;
-use crate::key::KeyHash;
-use crate::key::KeyHasher;
-use crate::store::LiveKeyRing;
+use super::handover::MovableStore;
+use crate::rules::decision::{Batch, Settlement, Verdict, Verdicts};
+use crate::rules::key::{Hashers, KeyHash, KeyHasher};
+use crate::rules::limit::OnFailure;
+use crate::store::{LiveKeyRing, memory, redis};
+
+/// How long a process that ends waits for a Redis that does not answer.
+const FINISH_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The stores as one type, so that no request needs a box. Each core has its own, and all of one process count
 /// together.
 #[derive(Debug)]
 pub enum AnyStore {
-    Memory(Arc<MemoryStore>),
+    Memory(Arc<MovableStore>),
     /// Redis, and this process during an outage.
     Shared(Failover),
 }
@@ -72,7 +70,7 @@ impl AnyStore {
     /// Tasks of this core that no request waits for, above all those that give slots back.
     pub fn tasks(&self) -> &TaskTracker {
         match self {
-            Self::Memory(store) => store.handover().tasks(),
+            Self::Memory(store) => store.tasks(),
             Self::Shared(store) => store.tasks(),
         }
     }
@@ -138,5 +136,75 @@ impl Store for AnyStore {
     }
 }
 
-/// How long a process that ends waits for a Redis that does not answer.
-const FINISH_TIMEOUT: Duration = Duration::from_millis(500);
+// The `store` section.
+
+/// The `store` section.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Settings {
+    pub memory: memory::Settings,
+    /// `None`: counts are kept only in memory.
+    pub redis: Option<redis::Settings>,
+    /// What a limit does during an outage of Redis if it does not say so itself.
+    pub on_failure: OnFailure,
+    /// How many gateways share the Redis: during an outage each grants its part of every limit.
+    pub nodes: Nodes,
+}
+
+/// How many gateways share the Redis.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Nodes {
+    /// The gateways that are there: each holds a [part](super::parts) that Redis has granted.
+    Auto,
+    Fixed(NonZeroU32),
+}
+
+// What every store does.
+
+/// Keeps counts.
+pub trait Store: Send + Sync {
+    /// Decides a whole batch in one step: it is charged to every limit, or to none.
+    ///
+    /// Returns the verdicts in the order of the batch.
+    fn decide(&self, batch: &Batch<'_>) -> impl Future<Output = Result<Vec<Verdict>, StoreError>> + Send;
+
+    /// Returns the verdicts that `decide` would return now, and charges nothing, not even attempts.
+    fn look(&self, batch: &Batch<'_>) -> impl Future<Output = Result<Vec<Verdict>, StoreError>> + Send;
+
+    /// Settles requests that have passed, in this order.
+    fn settle(&self, settlements: &[Settlement<'_>]) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Resets what was counted under these keys.
+    fn reset(&self, keys: &[KeyHash]) -> impl Future<Output = Result<(), StoreError>> + Send;
+}
+
+/// Why a store returned no verdicts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum StoreError {
+    /// Redis does not answer, and a limit denies during an outage.
+    #[error("redis does not answer")]
+    Outage,
+    /// This gateway is too busy to ask Redis, which may well answer.
+    #[error("the gateway is too busy to ask redis")]
+    Overload,
+    /// Another process had taken over the counts, and is gone.
+    #[error("the process that has taken over is gone")]
+    SuccessorGone,
+}
+
+/// Observes the calls of a shared store, for metrics.
+pub trait Observer: Send + Sync + std::fmt::Debug {
+    /// Redis answered a decision after this time.
+    fn round_trip(&self, span: Duration);
+
+    /// Redis did not answer a decision, or is known to be down and was not asked; `cause` is a label.
+    fn failed(&self, cause: &'static str);
+
+    /// A server was up until now, and is down.
+    fn went_down(&self);
+
+    /// A request was refused because this gateway is too busy to ask.
+    fn overloaded(&self);
+
+    /// A decision was paid by leases, without a call.
+    fn leased(&self) {}
+}

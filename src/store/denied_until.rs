@@ -1,24 +1,17 @@
 //! Repeats denials of Redis without a call: until the moment that Redis named, and never longer.
 
-use std::hash::BuildHasher;
-use std::hash::RandomState;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use crate::clock::Timestamp;
-use crate::decision::Batch;
-use crate::decision::Charge;
-use crate::decision::Verdict;
-use crate::decision::batch::Force;
-use crate::decision::batch::Items;
-use crate::key::KeyHash;
-use crate::limit::Rule;
-use crate::limit::Standing;
+use crate::rules::decision::batch::{Force, Items};
+use crate::rules::decision::{Batch, Charge, Verdict};
+use crate::rules::key::KeyHash;
+use crate::rules::limit::{Rule, Standing};
+use crate::words::clock::Timestamp;
 
 /// Keys that Redis has denied, and until when. Shared by all cores of a process; bounded.
 ///

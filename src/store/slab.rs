@@ -1,8 +1,14 @@
 //! A dense table that grows and shrinks in small pieces: growing moves no item, and shrinking frees memory.
 
 use std::mem;
-use std::ops::Index;
-use std::ops::IndexMut;
+use std::ops::{Index, IndexMut};
+use std::sync::LazyLock;
+
+use crate::rules::key::KeyHasher;
+use crate::store::key_ring::random_bytes;
+
+/// 14 KiB with keys of 56 bytes: little for the first key, and few pieces for a million keys.
+const PIECE: usize = 256;
 
 /// Items at places from zero on, without gaps.
 #[derive(Debug)]
@@ -61,16 +67,31 @@ impl<T> IndexMut<usize> for Slab<T> {
     }
 }
 
-/// 14 KiB with keys of 56 bytes: little for the first key, and few pieces for a million keys.
-const PIECE: usize = 256;
+// The hasher of the tables that only this process has.
+
+/// The same each time, so that counters in memory outlive a reload. No client can compute its hashes.
+pub fn process_hasher() -> &'static KeyHasher {
+    static HASHER: LazyLock<KeyHasher> = LazyLock::new(|| KeyHasher::new(random_bytes()));
+    &HASHER
+}
 
 #[cfg(test)]
 mod tests {
     use proptest::collection::vec;
-    use proptest::option;
-    use proptest::proptest;
+    use proptest::{option, proptest};
 
     use super::*;
+    use crate::rules::key::Key;
+
+    #[test]
+    fn a_reload_hashes_as_before_and_debug_output_shows_no_secret() {
+        let mut key = Key::default();
+        key.push(b"alice");
+        let hash = || process_hasher().hash("login", &key);
+        assert_eq!(hash(), hash());
+        assert_ne!(hash(), KeyHasher::new([0; 16]).hash("login", &key));
+        assert_eq!(format!("{:?}", process_hasher()), "KeyHasher(***)");
+    }
 
     proptest! {
         #[test]

@@ -1,30 +1,24 @@
 //! The reservations of this process that wait for their outcome.
 
 use std::collections::HashMap;
-use std::hash::BuildHasher;
-use std::hash::RandomState;
-use std::sync::Arc;
-use std::sync::Weak;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use crate::clock::Timestamp;
-use crate::decision::Batch;
-use crate::decision::Charge;
-use crate::decision::Verdict;
-use crate::decision::batch::Charged;
-use crate::key::KeyHash;
-use crate::pending_reservations::PendingReservations;
-use crate::pending_reservations::ReservationGuard;
-use crate::pending_reservations::ResetWatch;
+use crate::rules::decision::batch::Charged;
+use crate::rules::decision::{Batch, Charge, Verdict};
+use crate::rules::key::KeyHash;
+use crate::words::clock::Timestamp;
+use crate::words::pending_reservations::{PendingReservations, ReservationGuard, ResetWatch};
 
 /// The keys with reservations whose outcome is not known yet. There is one for the process, and only charges that count
 /// by outcome use it.
 ///
 /// A key stays while it has a watch or a reservation. In front of a shared store keys are those of this process, see
-/// [`local_key`](super::resets::local_key).
+/// [`local_key`](super::key_ring::local_key).
 #[derive(Debug)]
 pub struct Unsettled {
     places: RandomState,

@@ -5,35 +5,45 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::pin;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use socket2::SockRef;
-use socket2::TcpKeepalive;
-use tokio::net::TcpStream;
-use tokio::net::UnixStream;
-use tokio::net::lookup_host;
-use tokio::time::Instant;
-use tokio::time::sleep;
-use tokio::time::timeout;
+use rustix::process::{Resource, getrlimit};
+use socket2::{SockRef, TcpKeepalive};
+use tokio::net::{TcpStream, UnixStream, lookup_host};
+use tokio::time::{Instant, sleep, timeout};
 
-use super::address::ServerAddress;
 use super::error::FailureCause;
-use super::protocol::Protocol;
 use super::server::Server;
-use super::settings::Timeouts;
 use super::stream::ServerStream;
-use crate::timer::PeerTimedOut;
-use crate::timer::peer_timeout;
+use crate::upstream::response::ServerProtocol;
+use crate::upstream::server::ServerAddress;
+use crate::upstream::servers::Timeouts;
+use crate::words::timer::{PeerTimedOut, peer_timeout};
+
+static SHORTAGES: AtomicU64 = AtomicU64::new(0);
+
+/// Between two attempts to open a socket: nothing tells when a descriptor has become free, or a place in a queue.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// When a server has not answered after these times, a further attempt to connect begins beside the earlier ones.
+const FURTHER_TRIES: [Duration; 3] =
+    [Duration::from_millis(200), Duration::from_millis(300), Duration::from_millis(600)];
+
+/// How long a connection may take before a request also takes one that becomes idle.
+pub(super) const SLOW: Duration = FURTHER_TRIES[0];
+
+/// How soon a vanished server is noticed on a connection over which nothing is sent.
+const KEEPALIVE: Duration = Duration::from_secs(15);
 
 /// Opens a connection. Several addresses are tried in turn, each with its share of the time.
 pub(super) async fn connect(
     server: &Server,
     timeouts: &Timeouts,
-    protocol: Protocol,
+    protocol: ServerProtocol,
 ) -> Result<ServerStream, FailureCause> {
     match &server.address {
         ServerAddress::Address(address) => {
@@ -56,7 +66,7 @@ async fn first_of(
     addresses: &[SocketAddr],
     server: &Server,
     timeouts: &Timeouts,
-    protocol: Protocol,
+    protocol: ServerProtocol,
     deadline: Instant,
 ) -> Result<ServerStream, FailureCause> {
     let mut failed = Err(FailureCause::Connect(io::Error::new(io::ErrorKind::NotFound, "the name has no address")));
@@ -76,7 +86,7 @@ async fn connect_to(
     place: Place<'_>,
     server: &Server,
     timeouts: &Timeouts,
-    protocol: Protocol,
+    protocol: ServerProtocol,
     patience: Duration,
 ) -> Result<ServerStream, FailureCause> {
     let mut lacks_descriptor = false;
@@ -160,8 +170,6 @@ pub(super) fn descriptor_shortages() -> u64 {
     SHORTAGES.load(Ordering::Relaxed)
 }
 
-static SHORTAGES: AtomicU64 = AtomicU64::new(0);
-
 fn is_lack_of_descriptors(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
@@ -178,15 +186,36 @@ fn prepare(stream: &TcpStream, response: Duration) -> io::Result<()> {
     Ok(())
 }
 
-/// Between two attempts to open a socket: nothing tells when a descriptor has become free, or a place in a queue.
-const PAUSE: Duration = Duration::from_millis(20);
+// How many connections to servers this process has, against the descriptors that it may open.
 
-/// When a server has not answered for so long, a further try begins beside those before.
-const FURTHER_TRIES: [Duration; 3] =
-    [Duration::from_millis(200), Duration::from_millis(300), Duration::from_millis(600)];
+static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// How long a connection may take before a request also takes one that becomes idle.
-pub(super) const SLOW: Duration = FURTHER_TRIES[0];
+static MOST: LazyLock<usize> = LazyLock::new(|| {
+    let descriptors = getrlimit(Resource::Nofile).current.and_then(|most| usize::try_from(most).ok());
+    descriptors.map_or(usize::MAX, |descriptors| (descriptors / 2).saturating_sub(OTHERS))
+});
 
-/// How soon a vanished server is noticed on a connection over which nothing is sent.
-const KEEPALIVE: Duration = Duration::from_secs(15);
+/// Other descriptors of a process: its runtimes, listeners, files, connections to Redis.
+const OTHERS: usize = 64;
+
+/// Counts a connection until it is dropped.
+#[derive(Debug)]
+pub(super) struct OpenConnection(());
+
+impl OpenConnection {
+    pub(super) fn count() -> Self {
+        COUNT.fetch_add(1, Ordering::Relaxed);
+        Self(())
+    }
+
+    /// Whether half of the descriptors are in use, so that no connection is kept idle: the other half is for clients.
+    pub(super) fn are_too_many() -> bool {
+        COUNT.load(Ordering::Relaxed) > *MOST
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        COUNT.fetch_sub(1, Ordering::Relaxed);
+    }
+}

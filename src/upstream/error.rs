@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 
-use crate::http_client::root_cause;
+use crate::wire::http_client::root_cause;
 
 /// Why a request got no answer. `server` is the last one tried.
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +51,7 @@ pub enum FailureCause {
 }
 
 impl FailureCause {
-    /// The same cause for another request that waited for the same connection.
+    /// Copies the cause for another request that waited for the same connection.
     pub(super) fn again(&self) -> Self {
         match self {
             Self::Connect(error) => Self::Connect(io::Error::new(error.kind(), error.to_string())),

@@ -6,16 +6,35 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hashbrown::HashMap;
+use http::header::{CONNECTION, HOST, USER_AGENT};
+use http::{Request, StatusCode, Uri};
+use http_body_util::Full;
+use hyper_util::rt::TokioIo;
 use tokio::net::lookup_host;
-use tokio::time::sleep;
-use tracing::info;
-use tracing::warn;
+use tokio::select;
+use tokio::task::JoinHandle;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio_util::sync::CancellationToken;
+use tower::service_fn;
+use tracing::{info, warn};
 
-use super::address::ServerAddress;
 use super::server::Server;
 use super::servers::Upstream;
-use super::settings::ServerUrl;
-use crate::timer::peer_timeout;
+use crate::upstream::connect::{connect, descriptor_shortages};
+use crate::upstream::error::FailureCause;
+use crate::upstream::response::ServerProtocol;
+use crate::upstream::server::{ServerAddress, ServerId};
+use crate::upstream::servers::{HeadBounds, HealthCheck, HostHeader, ServerUrl, Timeouts, UpstreamSettings};
+use crate::wire::http_client;
+use crate::wire::http_client::{Client, root_cause};
+use crate::words::timer::{PeerTimedOut, peer_timeout};
+
+/// How soon a changed address is noticed.
+const INTERVAL: Duration = Duration::from_secs(3);
+
+/// A look-up that takes longer has failed.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Looks up every name among the servers at intervals. Returns at once if there is none.
 ///
@@ -88,23 +107,147 @@ impl Upstream {
     }
 }
 
-/// How soon a changed address is noticed.
-const INTERVAL: Duration = Duration::from_secs(3);
+// The background tasks of an upstream: looking up the names of its servers, and health checks.
 
-/// A look-up that takes longer has failed.
-const TIMEOUT: Duration = Duration::from_secs(5);
+/// Runs the tasks of an upstream until `stop` is cancelled.
+pub async fn run_background_tasks(upstream: Arc<Upstream>, stop: CancellationToken) {
+    let mut checks = HealthCheckTasks::default();
+    let resolving = resolve_forever(&upstream);
+    let checking = async {
+        loop {
+            let changed = upstream.changed.notified();
+            checks.follow(&upstream);
+            changed.await;
+        }
+    };
+    select! {
+        () = stop.cancelled() => {}
+        () = async { tokio::join!(resolving, checking); } => {}
+    }
+}
+
+/// One task for each server that is checked.
+#[derive(Debug, Default)]
+struct HealthCheckTasks(HashMap<ServerId, JoinHandle<()>>);
+
+impl HealthCheckTasks {
+    /// Starts tasks for new servers, and ends the tasks of servers that are gone.
+    fn follow(&mut self, upstream: &Upstream) {
+        let Some(check) = &upstream.settings.health else { return };
+        let servers = upstream.servers();
+        self.0.retain(|id, task| {
+            let stays = servers.iter().any(|server| server.id == *id);
+            if !stays {
+                task.abort();
+            }
+            stays
+        });
+        for server in servers.iter() {
+            self.0.entry(server.id).or_insert_with(|| {
+                let (server, check, settings) = (Arc::clone(server), check.clone(), upstream.settings.clone());
+                tokio::spawn(async move { check_forever(&settings, &server, &check).await })
+            });
+        }
+    }
+}
+
+impl Drop for HealthCheckTasks {
+    fn drop(&mut self) {
+        self.0.values().for_each(JoinHandle::abort);
+    }
+}
+
+// Health checks: asks each server at intervals whether it is healthy.
+
+/// More often than this would be load, not a check.
+const MIN_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Checks a server until the future is dropped.
+pub(super) async fn check_forever(settings: &UpstreamSettings, server: &Arc<Server>, check: &HealthCheck) {
+    let upstream = &*settings.name;
+    let mut ticks = interval(check.every.max(MIN_INTERVAL));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // Answers in a row that contradict its present state.
+    let mut contradictions = 0;
+    loop {
+        ticks.tick().await;
+        let shortages = descriptor_shortages();
+        let answered = peer_timeout(check.timeout, pin!(ask(server, check, &settings.host))).await;
+        let fault = match answered {
+            Ok(Ok(())) => None,
+            Ok(Err(fault)) => Some(fault),
+            Err(PeerTimedOut) => Some(format!("no answer within {} ms", check.timeout.as_millis())),
+        };
+        if fault.is_some() && shortages != descriptor_shortages() {
+            // The gateway lacked a descriptor: the server may not have been asked.
+            continue;
+        }
+        if fault.is_none() == server.is_healthy() {
+            contradictions = 0;
+            continue;
+        }
+        contradictions += 1;
+        match fault {
+            Some(fault) if contradictions >= check.unhealthy => {
+                contradictions = 0;
+                server.set_healthy(false);
+                warn!(upstream, server = %server.name(), fault, "a server is unhealthy, sending it no requests");
+            }
+            None if contradictions >= check.healthy => {
+                contradictions = 0;
+                server.set_healthy(true);
+                info!(upstream, server = %server.name(), "a server is healthy again, sending it requests");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Sends one GET on a connection of its own. Any answer below 400 is good, and its body is not read.
+async fn ask(server: &Arc<Server>, check: &HealthCheck, host: &HostHeader) -> Result<(), String> {
+    let host = match (&check.host, host) {
+        (Some(host), _) | (None, HostHeader::Fixed(host)) => host.to_str().map_err(|error| error.to_string())?,
+        (None, HostHeader::Preserve) => server.host(),
+    };
+    let scheme = if server.tls.is_some() { "https" } else { "http" };
+    // HTTP/2 has the host in its target, HTTP/1.1 in a field.
+    let request = if server.speaks_http2 {
+        Request::get(format!("{scheme}://{host}{}", check.path))
+    } else {
+        let request = Request::get(format!("{scheme}://{}{}", server.host(), check.path));
+        request.header(HOST, host).header(CONNECTION, "close")
+    };
+    let request = request.header(USER_AGENT, "portcullis").body(Full::default()).map_err(|error| error.to_string())?;
+    let bounds = HeadBounds::default();
+    let mut builder = http_client::builder();
+    builder.http1_max_buf_size(bounds.bytes).http1_max_headers(bounds.fields);
+    builder.http2_only(server.speaks_http2).http2_max_header_list_size(bounds.http2_list_size());
+    let timeouts = Timeouts { connect: check.timeout, ..Timeouts::default() };
+    let protocol = if server.speaks_http2 { ServerProtocol::Http2 } else { ServerProtocol::Http1 };
+    let server = Arc::clone(server);
+    // The connection is made as for requests; the URL is ignored.
+    let connector = service_fn(move |_: Uri| {
+        let server = Arc::clone(&server);
+        Box::pin(async move {
+            let stream = connect(&server, &timeouts, protocol).await?;
+            server.note_connected();
+            Ok::<_, FailureCause>(TokioIo::new(stream))
+        })
+    });
+    let client: Client<_> = builder.build(connector);
+    match client.request(request).await {
+        Ok(response) if response.status() < StatusCode::BAD_REQUEST => Ok(()),
+        Ok(response) => Err(format!("answered {}", response.status())),
+        Err(error) => Err(root_cause(&error).to_string()),
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use http::uri::Authority;
 
     use super::*;
-    use crate::upstream::Balance;
-    use crate::upstream::HeadBounds;
-    use crate::upstream::HostHeader;
-    use crate::upstream::ServerVerification;
-    use crate::upstream::Settings;
-    use crate::upstream::Timeouts;
+    use crate::upstream::{Balance, HeadBounds, HostHeader, ServerVerification, Timeouts, UpstreamSettings};
 
     fn location(authority: &str) -> ServerUrl {
         authority.parse::<Authority>().unwrap().into()
@@ -122,7 +265,7 @@ mod tests {
 
     #[test]
     fn new_addresses_are_servers_and_those_that_stay_are_the_same_ones() {
-        let upstream = Upstream::new(Settings {
+        let upstream = Upstream::new(UpstreamSettings {
             name: "app".into(),
             servers: vec![location("10.0.0.9:80"), location("app.internal:80")],
             balance: Balance::RoundRobin,

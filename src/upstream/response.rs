@@ -1,32 +1,25 @@
 //! The answer of an application, and its body as it arrives.
 
+use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::Weak;
-use std::task::Context;
-use std::task::Poll;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes, BytesMut};
 use http::StatusCode;
-use http_body::Body;
-use http_body::Frame;
-use http_body::SizeHint;
+use http_body::{Body, Frame, SizeHint};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-use super::error::BodyError;
-use super::error::BoxError;
-use super::error::PreviousAttempts;
-use super::http1::Http1Connection;
-use super::http1::Http1ResponseBody;
+use super::error::{BodyError, BoxError, PreviousAttempts};
+use super::http1::{Http1Connection, Http1ResponseBody};
 use super::http2::Http2ResponseBody;
-use super::idle::IdleConnections;
-use super::own_connections::OwnConnections;
 use super::server::InFlight;
-use super::tunnel::Tunnel;
-use crate::head::KnownName;
-use crate::head::ResponseHead;
-use crate::timer::LazyTimer;
+use crate::upstream::pool::{IdleConnections, OwnConnections};
+use crate::upstream::stream::ServerStream;
+use crate::wire::head::{KnownName, ResponseHead};
+use crate::words::timer::LazyTimer;
 
 /// The answer of an application. Its connection goes back to the pool when the body has ended.
 #[derive(Debug)]
@@ -46,7 +39,7 @@ pub struct UpstreamBody {
     body: Option<ResponseBody>,
     in_flight: Option<InFlight>,
     /// Where a connection of HTTP/1.1 goes when its answer has ended.
-    home: Home,
+    owner: ConnectionOwner,
     /// How long the server may take for the next part.
     timeout: Duration,
     /// Since when the next part is awaited.
@@ -55,7 +48,7 @@ pub struct UpstreamBody {
 
 /// Where connections of HTTP/1.1 are kept between two requests.
 #[derive(Debug)]
-pub(super) enum Home {
+pub(super) enum ConnectionOwner {
     /// For all clients.
     Pool(Weak<IdleConnections>),
     /// For the one client that it belongs to.
@@ -64,7 +57,7 @@ pub(super) enum Home {
     None,
 }
 
-impl Home {
+impl ConnectionOwner {
     fn put(&self, link: Box<Http1Connection>) {
         match self {
             Self::Pool(idle) => {
@@ -90,19 +83,19 @@ pub(super) enum ResponseBody {
 }
 
 impl UpstreamBody {
-    /// The body of an answer. Of the head, `Content-Length` is removed where the server sent `Transfer-Encoding` as well.
+    /// The body of an answer. Removes `Content-Length` from the head if the server sent `Transfer-Encoding` as well.
     pub(super) fn attach(
         head: &mut ResponseHead,
         body: ResponseBody,
         in_flight: InFlight,
-        home: Home,
+        owner: ConnectionOwner,
         timeout: Duration,
     ) -> Self {
         if head.fields.remove(KnownName::TRANSFER_ENCODING) {
             head.fields.remove(KnownName::CONTENT_LENGTH);
         }
         let is_complete = body.is_complete() && head.status != StatusCode::SWITCHING_PROTOCOLS;
-        let mut body = Self { body: Some(body), in_flight: Some(in_flight), home, timeout, waiting_since: None };
+        let mut body = Self { body: Some(body), in_flight: Some(in_flight), owner, timeout, waiting_since: None };
         if is_complete {
             body.end();
         }
@@ -132,7 +125,7 @@ impl UpstreamBody {
         match self.body.take() {
             Some(ResponseBody::Http1(body)) => {
                 if let Some(link) = body.finish() {
-                    self.home.put(link);
+                    self.owner.put(link);
                 }
             }
             Some(ResponseBody::Http2(body)) => body.finish(),
@@ -207,5 +200,67 @@ impl ResponseBody {
             Self::Http1(body) => body.timer(),
             Self::Http2(body) => body.timer(),
         }
+    }
+}
+
+// Informational answers (1xx), which come ahead of the answer.
+
+/// Informational answers to one request that are passed on: no client needs more. Further ones are dropped.
+pub(super) const MAX_PASSED_ON: u32 = 100;
+
+/// Informational answers to one request. An application that sends more has no answer.
+pub(super) const MAX_INFORMATIONAL: u32 = 10_000;
+
+/// Called with each informational answer.
+pub(super) type OnInformational<'h> = &'h mut (dyn FnMut(ResponseHead) + Send);
+
+// Which version of HTTP a connection to a server carries.
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum ServerProtocol {
+    Http1,
+    Http2,
+}
+
+// A connection to a server that has switched to another protocol than HTTP.
+
+/// The connection of an upgraded request.
+#[derive(Debug)]
+pub struct Tunnel {
+    stream: ServerStream,
+    /// Bytes that arrived together with the head of the answer.
+    read_ahead: BytesMut,
+    _in_flight: InFlight,
+}
+
+impl Tunnel {
+    pub(super) fn new(stream: ServerStream, read_ahead: BytesMut, in_flight: InFlight) -> Self {
+        Self { stream, read_ahead, _in_flight: in_flight }
+    }
+}
+
+impl AsyncRead for Tunnel {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.read_ahead.is_empty() {
+            return Pin::new(&mut self.stream).poll_read(cx, buf);
+        }
+        let length = self.read_ahead.len().min(buf.remaining());
+        buf.put_slice(&self.read_ahead[..length]);
+        self.read_ahead.advance(length);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Tunnel {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }

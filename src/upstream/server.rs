@@ -1,24 +1,38 @@
 //! One server of an upstream: where it is, whether it is healthy, and how busy it is.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use http::uri::Authority;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::address::ServerAddress;
 use super::error::FailureCause;
-use super::settings::ServerUrl;
-use super::tls::ServerTls;
-use crate::http1::client::response::Repairs;
+use crate::upstream::servers::{Location, ServerUrl, UNIX_SOCKET};
+use crate::upstream::stream::ServerTls;
+use crate::wire::http1::client::Repairs;
+
+/// Long enough to keep most requests from a dead server, short enough to notice soon that it works again.
+const BACKOFF: Duration = Duration::from_secs(1);
+
+/// So many unanswered requests in a row are the server's fault, not the requests'.
+const FAILING: u32 = 3;
+
+/// After this many failed connections in a row the server counts as absent, and starts slowly.
+const ABSENT: u32 = 3;
+
+/// How long a server that is back gets less than its share.
+const SLOW_START: Duration = Duration::from_secs(10);
+
+/// The whole share, in thousandths, and the share at the beginning of a slow start.
+pub(super) const FULL_SHARE: u16 = 1000;
+
+const MIN_SHARE: u16 = 100;
 
 /// A server, shared by all cores.
 #[derive(Debug)]
@@ -30,7 +44,7 @@ pub struct Server {
     /// `None`: it speaks plain HTTP.
     pub(super) tls: Option<ServerTls>,
     pub(super) speaks_http2: bool,
-    /// What the server was made from.
+    /// The URL that the server was made from.
     pub(super) url: ServerUrl,
     in_flight: AtomicUsize,
     /// Its idle connections on all cores, where they have a bound.
@@ -90,7 +104,7 @@ impl Server {
         }
     }
 
-    /// As written in the configuration.
+    /// The name as written in the configuration.
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
@@ -108,7 +122,7 @@ impl Server {
         }
     }
 
-    /// What health checks say; healthy without them.
+    /// The result of health checks; healthy without them.
     pub fn is_healthy(&self) -> bool {
         self.healthy.load(Ordering::Relaxed)
     }
@@ -261,18 +275,66 @@ impl Drop for IdlePlace {
     }
 }
 
-/// Long enough to keep most requests from a dead server, short enough to notice soon that it works again.
-const BACKOFF: Duration = Duration::from_secs(1);
+// Where a server is: an address, a name that has addresses, or a Unix socket.
 
-/// So many unanswered requests in a row are the server's fault, not the requests'.
-const FAILING: u32 = 3;
+const HTTP_PORT: u16 = 80;
 
-/// After so many failed connections in a row the server was absent, and starts slowly.
-const ABSENT: u32 = 3;
+const HTTPS_PORT: u16 = 443;
 
-/// How long a server that is back gets less than its share.
-const SLOW_START: Duration = Duration::from_secs(10);
+#[derive(Debug)]
+pub(super) enum ServerAddress {
+    Address(SocketAddr),
+    /// While the addresses of a name are unknown, it is looked up for each connection.
+    Name {
+        host: String,
+        port: u16,
+    },
+    UnixSocket(PathBuf),
+}
 
-/// The whole share, in thousandths, and the share at the beginning of a slow start.
-pub(super) const FULL_SHARE: u16 = 1000;
-const MIN_SHARE: u16 = 100;
+impl ServerAddress {
+    pub(super) fn of(url: &ServerUrl) -> Self {
+        let authority = match &url.location {
+            Location::Authority(authority) => authority,
+            Location::UnixSocket(name) => {
+                return Self::UnixSocket(name.strip_prefix(UNIX_SOCKET).unwrap_or(name).into());
+            }
+        };
+        let default = if url.verified_as.is_some() { HTTPS_PORT } else { HTTP_PORT };
+        let port = authority.port_u16().unwrap_or(default);
+        let host = bare_host(authority);
+        match host.parse::<IpAddr>() {
+            Ok(address) => Self::Address(SocketAddr::new(address, port)),
+            Err(_) => Self::Name { host: host.to_owned(), port },
+        }
+    }
+}
+
+/// The host of an authority, an IPv6 address without its brackets.
+pub fn bare_host(authority: &Authority) -> &str {
+    let host = authority.host();
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(authority: &str, expected: &str) {
+        let address = match ServerAddress::of(&authority.parse::<Authority>().unwrap().into()) {
+            ServerAddress::Address(address) => format!("address {address}"),
+            ServerAddress::Name { host, port } => format!("name {host} {port}"),
+            ServerAddress::UnixSocket(path) => format!("socket {}", path.display()),
+        };
+        assert_eq!(address, expected);
+    }
+
+    #[test]
+    fn addresses_are_not_looked_up() {
+        check("10.0.1.5:8000", "address 10.0.1.5:8000");
+        check("10.0.1.5", "address 10.0.1.5:80");
+        check("[2001:db8::1]:81", "address [2001:db8::1]:81");
+        check("app.internal:8000", "name app.internal 8000");
+    }
+}

@@ -2,18 +2,9 @@
 
 use std::net::SocketAddr;
 
-use crate::attack::Asked;
-use crate::attack::Login;
-use crate::attack::a_thousand_words_find_nothing;
-use crate::attack::buys_nothing;
-use crate::attack::form;
-use crate::attack::readings_are_throttled;
-use crate::django::Django;
-use crate::django::PASSWORD;
-use crate::support::Gateway;
-use crate::support::Request;
-use crate::support::Response;
-use crate::support::recipe;
+use crate::attack::{Asked, Login, a_thousand_words_find_nothing, buys_nothing, form, readings_are_throttled};
+use crate::django::{Django, PASSWORD};
+use crate::support::{Gateway, Request, Response, recipe};
 
 /// Against forged forms Django compares a field with a cookie; any word of this length will do.
 const TOKEN: &str = "abcdefghijklmnopqrstuvwxyz012345";

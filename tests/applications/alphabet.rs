@@ -1,8 +1,7 @@
 //! Every way to write a guess down that is known: spellings of names, and bodies that readers of forms take for the same form.
 
 use crate::attack::form;
-use crate::names::Alphabet;
-use crate::names::Draw;
+use crate::names::{Alphabet, Draw};
 
 const URLENCODED: &str = "application/x-www-form-urlencoded";
 

@@ -1,15 +1,11 @@
 //! The attacks on a login, none of which may succeed.
 
-use std::env;
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
-use std::thread;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{env, thread};
 
 use crate::alphabet::Guess;
-use crate::support::Gateway;
-use crate::support::Response;
-use crate::support::hydra;
+use crate::support::{Gateway, Response, hydra};
 
 /// A login behind a gateway, where one password is right for everybody.
 pub(crate) trait Login: Sync {

@@ -1,21 +1,15 @@
 //! Runs attacks on a login form behind its recipe: how many attempts reach the application, and whether the owner can
 //! still log in.
 
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::thread::ScopedJoinHandle;
 
 use serde_json::Value;
 
-use crate::forms::PASSWORD;
-use crate::forms::forms;
+use crate::forms::{PASSWORD, forms};
 use crate::served::Served;
-use crate::support::Gateway;
-use crate::support::RedisServer;
-use crate::support::Request;
-use crate::support::eventually;
-use crate::support::recipe;
+use crate::support::{Gateway, RedisServer, Request, eventually, recipe};
 
 /// How many attempts of an attack are under way at once.
 const AT_ONCE: usize = 40;

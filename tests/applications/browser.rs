@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::Gateway;
-use crate::support::Request;
-use crate::support::Response;
+use crate::support::{Gateway, Request, Response};
 
 /// The name under which the site is visited. Django knows it as its own while in development.
 const SITE: &str = "shop.localhost";

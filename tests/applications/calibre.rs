@@ -2,26 +2,16 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
 
 use crate::alphabet::guesses;
-use crate::attack::Login;
-use crate::attack::all_guesses_count;
-use crate::attack::buys_nothing;
-use crate::attack::form;
-use crate::attack::success_stays_the_names_own;
-use crate::jar::Jar;
-use crate::jar::between;
+use crate::attack::{Login, all_guesses_count, buys_nothing, form, success_stays_the_names_own};
+use crate::jar::{Jar, between};
 use crate::php;
-use crate::support::Gateway;
-use crate::support::Program;
-use crate::support::Request;
-use crate::support::Response;
-use crate::support::recipe;
+use crate::support::{Gateway, Program, Request, Response, recipe};
 
 const PASSWORD: &str = "correct horse";
 

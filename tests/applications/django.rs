@@ -4,8 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 
 use crate::served::Served;
-use crate::support::Gateway;
-use crate::support::python;
+use crate::support::{Gateway, python};
 
 /// The password of every account.
 pub(crate) const PASSWORD: &str = "correct horse";

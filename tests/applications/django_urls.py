@@ -7,3 +7,6 @@ urlpatterns.append(path(
     "accounts/login/",
     LoginView.as_view(template_name="admin/login.html", redirect_authenticated_user=True, next_page="/admin/"),
 ))
+
+# The admin once more, below a prefix.
+urlpatterns.append(path("intranet/admin/", admin.site.urls))

@@ -7,19 +7,11 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use crate::alphabet::guesses;
-use crate::attack::Asked;
-use crate::attack::Login;
-use crate::attack::a_thousand_words_find_nothing;
-use crate::attack::all_guesses_count;
-use crate::attack::buys_nothing;
-use crate::attack::form;
-use crate::attack::readings_are_throttled;
+use crate::attack::{
+    Asked, Login, a_thousand_words_find_nothing, all_guesses_count, buys_nothing, form, readings_are_throttled,
+};
 use crate::php;
-use crate::support::Gateway;
-use crate::support::Program;
-use crate::support::Request;
-use crate::support::Response;
-use crate::support::recipe;
+use crate::support::{Gateway, Program, Request, Response, recipe};
 
 const PASSWORD: &str = "correct horse";
 

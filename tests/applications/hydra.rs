@@ -3,11 +3,8 @@
 use std::thread;
 
 use crate::attack::words;
-use crate::forms::PASSWORD;
-use crate::forms::forms;
-use crate::support::Gateway;
-use crate::support::hydra;
-use crate::support::recipe;
+use crate::forms::{PASSWORD, forms};
+use crate::support::{Gateway, hydra, recipe};
 
 /// Where the password stands among a thousand words.
 const PLACE: usize = 300;

@@ -4,16 +4,10 @@ use std::fs;
 use std::net::SocketAddr;
 
 use crate::alphabet::guesses;
-use crate::attack::Login;
-use crate::attack::all_guesses_count;
-use crate::attack::form;
-use crate::attack::success_stays_the_names_own;
+use crate::attack::{Login, all_guesses_count, form, success_stays_the_names_own};
 use crate::jar::Jar;
 use crate::served::Served;
-use crate::support::Gateway;
-use crate::support::Request;
-use crate::support::Response;
-use crate::support::recipe;
+use crate::support::{Gateway, Request, Response, recipe};
 
 const PASSWORD: &str = "correct horse";
 const CODE: &str = "123456";

@@ -1,8 +1,7 @@
 //! The login is limited for each client and for each account. The rest of the site is not.
 
 use crate::browser::Browser;
-use crate::django::Django;
-use crate::django::PASSWORD;
+use crate::django::{Django, PASSWORD};
 use crate::support::Request;
 
 const ATTEMPT: &str = "\"POST /admin/login/";

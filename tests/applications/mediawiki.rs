@@ -8,18 +8,10 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use crate::alphabet::guesses;
-use crate::attack::Login;
-use crate::attack::all_guesses_count;
-use crate::attack::buys_nothing;
-use crate::attack::form;
-use crate::jar::Jar;
-use crate::jar::between;
+use crate::attack::{Login, all_guesses_count, buys_nothing, form};
+use crate::jar::{Jar, between};
 use crate::php;
-use crate::support::Gateway;
-use crate::support::Program;
-use crate::support::Request;
-use crate::support::Response;
-use crate::support::recipe;
+use crate::support::{Gateway, Program, Request, Response, recipe};
 
 const PASSWORD: &str = "correct horse";
 

@@ -6,25 +6,18 @@
 mod judge;
 mod spelling;
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
-use std::env;
-use std::fs;
+use std::collections::{BTreeMap, BTreeSet};
+use std::{env, fs};
 
-use portcullis::client::ClientIp;
-use portcullis::config::load_with;
-use portcullis::config::render;
-use portcullis::head;
-use portcullis::head::FieldName;
-use portcullis::key::KeySpec;
-use portcullis::key::Source;
-use portcullis::key::extract;
-use portcullis::request::BodyFields;
-use portcullis::request::RequestHead;
+use portcullis::config::{load_with, render};
+use portcullis::rules::client::ClientIp;
+use portcullis::rules::key::{KeySpec, ValueSource, extract};
+use portcullis::rules::request::{BodyFields, CanonicalHead};
+use portcullis::wire::head;
+use portcullis::wire::head::FieldName;
 
 use self::judge::Judges;
-pub(crate) use self::spelling::Alphabet;
-pub(crate) use self::spelling::Draw;
+pub(crate) use self::spelling::{Alphabet, Draw};
 use crate::attack::form;
 
 /// Accounts, as an application knows them.
@@ -107,8 +100,8 @@ fn keys(spec: &KeySpec, name: &str) -> Option<BTreeSet<Key>> {
     let body = form(&[("u", name)]);
     let fields = BodyFields::read(&sent.fields, &body.into(), true, 65536);
     let client = ClientIp::new("192.0.2.1".parse().expect("an address"));
-    let head = RequestHead::read(&sent, client);
-    let source = Source::new(&head, &fields);
+    let head = CanonicalHead::read(&sent, client);
+    let source = ValueSource::new(&head, &fields);
     let found = extract::keys(spec, &source).ok()?;
     Some(found.keys.iter().map(|candidate| candidate.key.as_bytes().to_vec()).collect())
 }

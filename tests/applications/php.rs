@@ -2,13 +2,10 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::Nginx;
-use crate::support::Program;
-use crate::support::eventually;
+use crate::support::{Nginx, Program, eventually};
 
 /// How many requests PHP works on at a time.
 const WORKERS: &str = "4";

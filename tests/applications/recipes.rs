@@ -4,14 +4,9 @@ use std::thread;
 
 use crate::browser::Browser;
 use crate::django::Django;
-use crate::forms::PASSWORD;
-use crate::forms::forms;
+use crate::forms::{PASSWORD, forms};
 use crate::served::Served;
-use crate::support::Gateway;
-use crate::support::Stopwatch;
-use crate::support::eventually;
-use crate::support::recipe;
-use crate::support::solve;
+use crate::support::{Folder, Gateway, Stopwatch, eventually, recipe, solve};
 
 /// The status that a login gets: from this address, by this name.
 fn log_in(gateway: &Gateway, from: &str, name: &str, password: &str) -> u16 {
@@ -126,7 +121,7 @@ fn a_name_tried_from_more_than_two_new_addresses_is_marked_in_the_log() {
     }
     eventually("every request is logged", || gateway.stdout().len() >= 4);
     let mut marked = gateway.stdout();
-    marked.retain(|line| line.contains("login-new-addresses"));
+    marked.retain(|line| line.contains("\"shadow\":[\"login-new-addresses\"]"));
     let from = |client: &str| marked.iter().any(|line| line.contains(&format!("\"client\":\"127.0.0.{client}\"")));
     assert_eq!(["1", "2", "3", "4"].map(from), [false, false, true, true], "{marked:?}");
 }
@@ -141,6 +136,22 @@ fn an_admin_login_of_django_stops_guessing_and_lets_the_owner_in() {
     let statuses: Vec<u16> = (1..=7).map(guess).collect();
     assert_eq!(statuses, [200, 200, 200, 200, 200, 429, 429]);
     assert_eq!(Browser::at(&gateway, "127.0.0.5").log_in("alice", PASSWORD).status, 302, "the owner is known");
+}
+
+#[test]
+fn below_a_prefix_the_printed_recipe_stops_guessing_and_lets_the_owner_in() {
+    let django = Django::start();
+    let upstream = format!("http://{}", django.address());
+    let printed = Folder::empty().run(&["recipe", "django", "--prefix", "/intranet", "--upstream", &upstream]);
+    let gateway = Gateway::with_files(printed.stdout.replace("0.0.0.0:8080", "127.0.0.1:0"), &[]);
+    let log_in = |client: &str, password: &str| {
+        let fields = [("username", "alice"), ("password", password), ("next", "/intranet/admin/")];
+        Browser::at(&gateway, client).submit("/intranet/admin/login/", &fields).status
+    };
+    assert_eq!(log_in("127.0.0.5", PASSWORD), 302);
+    let statuses: Vec<u16> = (1..=7).map(|client| log_in(&format!("127.0.1.{client}"), "guess")).collect();
+    assert_eq!(statuses, [200, 200, 200, 200, 200, 429, 429]);
+    assert_eq!(log_in("127.0.0.5", PASSWORD), 302, "the owner is known");
 }
 
 #[test]

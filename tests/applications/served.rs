@@ -1,19 +1,15 @@
 //! A Python application, served by uvicorn on a free port, and its output.
 
-use std::io::BufRead;
-use std::io::BufReader;
+use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::process::Child;
-use std::process::Stdio;
-use std::sync::Arc;
-use std::sync::Mutex;
+use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::thread::JoinHandle;
 
 use tempfile::TempDir;
 
-use crate::support::eventually;
-use crate::support::python;
+use crate::support::{eventually, python};
 
 /// A running application, until it is dropped.
 #[derive(Debug)]

@@ -5,22 +5,14 @@ mod site;
 use std::net::SocketAddr;
 use std::sync::Mutex;
 
-use self::site::PASSWORD;
-use self::site::WordPress;
+use self::site::{PASSWORD, WordPress};
 use crate::alphabet::guesses;
-use crate::attack::Asked;
-use crate::attack::Login;
-use crate::attack::a_thousand_words_find_nothing;
-use crate::attack::all_guesses_count;
-use crate::attack::buys_nothing;
-use crate::attack::form;
-use crate::attack::readings_are_throttled;
-use crate::attack::success_stays_the_names_own;
+use crate::attack::{
+    Asked, Login, a_thousand_words_find_nothing, all_guesses_count, buys_nothing, form, readings_are_throttled,
+    success_stays_the_names_own,
+};
 use crate::php;
-use crate::support::Gateway;
-use crate::support::Request;
-use crate::support::Response;
-use crate::support::recipe;
+use crate::support::{Gateway, Request, Response, recipe};
 
 impl Login for WordPress {
     fn address(&self) -> SocketAddr {

@@ -1,11 +1,6 @@
 //! `portcullis bans` against a running gateway.
 
-use crate::support::Ended;
-use crate::support::Folder;
-use crate::support::Gateway;
-use crate::support::RedisServer;
-use crate::support::eventually;
-use crate::support::unused_address;
+use crate::support::{Ended, Folder, Gateway, RedisServer, eventually, unused_address};
 
 const CONFIG: &str = "\
 admin: {address: 127.0.0.1:0, token_file: token}
@@ -42,6 +37,37 @@ fn an_address_is_banned_listed_exported_and_freed() {
     let ended = bans(&gateway, &["remove", &id]);
     assert_eq!(ended.code, Some(1));
     assert!(ended.stderr.contains("there is no ban of that id"), "{ended:?}");
+}
+
+#[test]
+fn many_addresses_are_banned_in_one_call_all_or_none() {
+    let gateway = Gateway::with_token(CONFIG);
+    let add =
+        |what: &[&str], input: &str| gateway.run_with_input(&[&["bans", "add", "--for", "1h"], what].concat(), input);
+    let banned = || bans(&gateway, &["export"]).stdout;
+
+    let ended = add(&["198.51.100.7", "localhost", "127.0.0.1"], "");
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{ended:?}");
+    assert!(ended.stderr.contains("localhost"), "{ended:?}");
+    assert_eq!(add(&["-", "203.0.113.9"], "192.0.2.1\n10.0.0.0/7\n").code, Some(1));
+    assert_eq!(banned(), "", "none of the others");
+    assert_eq!(gateway.get("/").status(), 502);
+
+    let ended = add(
+        &["127.0.0.1", "-", "2001:db8::/48"],
+        "# scanners\n198.51.100.7, 198.51.100.7/32 # twice\r\n\n192.0.2.0/24\n",
+    );
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(ended.stdout.matches(" is banned until 20").count(), 4, "{ended:?}");
+    assert_eq!(banned(), "127.0.0.1\n192.0.2.0/24\n198.51.100.7\n2001:db8::/48\n");
+    assert_eq!(gateway.get("/").status(), 403);
+
+    let many = |count: u32| (0..count).map(|n| format!("10.{}.{}.1", n / 200, n % 200)).collect::<Vec<_>>().join("\n");
+    let ended = add(&["-"], &many(10_001));
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("10000"), "{ended:?}");
+    assert_eq!(add(&["-"], &many(10_000)).code, Some(0));
+    assert_eq!(banned().lines().count(), 10_004);
 }
 
 #[test]
@@ -121,7 +147,7 @@ fn what_is_wrong_is_said_and_usage_and_reach_have_codes_of_their_own() {
         assert_eq!(ended.stdout, "");
     };
     wrong(&["add", "localhost", "--for", "1h"], 1, "not an address");
-    wrong(&["add", "127.0.0.1", "127.0.0.2", "--for", "1h"], 1, "one address at a time");
+    wrong(&["add", "-", "--for", "1h"], 1, "standard input has no address");
     wrong(&["add", "--limit", "login guess", "param.username=a", "--for", "1h"], 1, "did you mean `login guesses`?");
     wrong(&["add", "--limit", "login guesses", "127.0.0.1", "--for", "1h"], 1, "SELECTOR=VALUE");
     wrong(&["remove", "--limit", "login guesses", "param.username=bob"], 1, "this key of login guesses is not banned");

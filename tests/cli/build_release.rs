@@ -1,13 +1,12 @@
-//! How the binary that ships is built: `scripts/build-release`, with stand-ins for the tools that take minutes.
+//! How the binary that ships is built and built again: `scripts/build-release` and `scripts/compare-builds`, with stand-ins for
+//! the tools that take minutes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::Ended;
-use crate::support::Folder;
-use crate::support::succeed;
+use crate::support::{Ended, Folder, succeed};
 
 #[test]
 fn without_the_tools_it_says_so_and_builds_plainly() {
@@ -40,8 +39,19 @@ fn a_finished_binary_is_put_in_another_order_and_does_the_jobs_before_it_ships()
     let machine = Machine::with(&[("llvm-bolt-15", 15), ("llvm-bolt-19", 19), ("merge-fdata-19", 19)]);
     assert_eq!(machine.build().stderr.lines().count(), 1);
     let bolt = "llvm-bolt-19 KEPT/built/TRIPLE/dist/portcullis";
-    assert_eq!(machine.commands(), ["cargo build", bolt, "cargo test", "merge-fdata-19", bolt, "cargo test"]);
+    let tried = "llvm-bolt-19 KEPT/tiny";
+    assert_eq!(machine.commands(), [tried, "cargo build", bolt, "cargo test", "merge-fdata-19", bolt, "cargo test"]);
     assert_eq!(machine.binary(), "built with: -Clink-arg=-Wl,--emit-relocs, in another order");
+}
+
+#[test]
+fn a_bolt_that_lacks_its_library_is_found_out_before_anything_is_built() {
+    let machine = Machine::with(&[("llvm-profdata", 22), ("llvm-bolt", 19), ("merge-fdata", 19)]);
+    machine.folder.write("no-library", "");
+    let told = machine.build().stderr;
+    assert!(told.contains("llvm-bolt fails on a tiny program") && told.lines().count() == 1, "{told}");
+    assert_eq!(machine.commands(), [TRIED, "cargo build", "cargo test", "llvm-profdata merge", "cargo build"]);
+    assert_eq!(machine.binary(), "built with: -Cprofile-use=KEPT/compiler.profdata");
 }
 
 #[test]
@@ -52,21 +62,101 @@ fn nothing_is_counted_twice_for_the_same_sources() {
     assert_eq!(first.iter().filter(|command| *command == "cargo test").count(), 3);
     let binary = machine.binary();
     machine.build();
-    assert_eq!(machine.commands()[first.len()..], ["cargo build", "cargo build"]);
+    assert_eq!(machine.commands()[first.len()..], [TRIED, "cargo build", "cargo build"]);
     assert_eq!(machine.binary(), binary);
     // Its stand-in puts this file into what it builds.
     machine.folder.write("source", "changed");
     machine.build();
-    assert_eq!(machine.commands()[first.len() + 2..], first);
+    assert_eq!(machine.commands()[first.len() + 3..], first);
 }
 
 #[test]
 fn a_binary_that_fails_the_jobs_does_not_ship() {
     let machine = Machine::with(&[("llvm-profdata", 22)]);
     machine.folder.write("fails", "");
-    let ended = machine.run();
+    let ended = machine.run("build-release", &[]);
     assert!(ended.code != Some(0) && ended.stdout.is_empty(), "{ended:?}");
     assert!(!Path::new(&machine.shipped()).exists());
+}
+
+#[test]
+fn what_a_binary_was_built_by_is_saved_and_builds_it_again_without_counting() {
+    let first = Machine::with(&[("llvm-profdata", 22), ("llvm-bolt", 22), ("merge-fdata", 22)]);
+    let saved = first.path("saved");
+    assert_eq!(first.run("build-release", &["--save-profile", &saved]).code, Some(0));
+    for name in ["compiler.profdata", "layout.fdata"] {
+        assert_eq!(fs::read_to_string(format!("{saved}/{name}")).expect("what was saved"), "counts\n", "{name}");
+    }
+
+    let second = Machine::with(&[("llvm-bolt", 22)]);
+    let ended = second.run("build-release", &["--use-profile", &saved]);
+    assert!(ended.code == Some(0) && ended.stderr.is_empty(), "{ended:?}");
+    assert_eq!(second.commands(), ["cargo build", "llvm-bolt KEPT-given/built/TRIPLE/dist/portcullis"]);
+    let expected =
+        "built with: -Cprofile-use=KEPT-given/compiler.profdata -Clink-arg=-Wl,--emit-relocs, in another order";
+    assert_eq!(second.binary(), expected);
+    assert_eq!(first.binary(), expected.replace("KEPT-given", "KEPT"));
+
+    // Another profile is another binary, although the sources are the same.
+    let built = second.path(&format!("target/guided/{TRIPLE}-given/built"));
+    fs::write(format!("{built}/of-before"), "").expect("a folder of ours");
+    fs::write(format!("{saved}/compiler.profdata"), "other counts").expect("a folder of ours");
+    assert_eq!(second.run("build-release", &["--use-profile", &saved]).code, Some(0));
+    assert!(!Path::new(&format!("{built}/of-before")).exists(), "cargo would not build again");
+}
+
+#[test]
+fn what_lacks_a_part_of_its_profile_is_not_built() {
+    let machine = Machine::with(&[]);
+    let ended = machine.run("build-release", &["--use-profile", &machine.path("bin")]);
+    assert!(ended.code == Some(2) && ended.stderr.contains("compiler.profdata is missing"), "{ended:?}");
+    for name in ["compiler.profdata", "layout.fdata"] {
+        machine.folder.write(name, "counts");
+    }
+    let ended = machine.run("build-release", &["--use-profile", &machine.path("")]);
+    assert!(ended.code == Some(2) && ended.stderr.contains("no llvm-bolt"), "{ended:?}");
+    let ended = machine.run("build-release", &["--plain", "--save-profile", &machine.path("saved")]);
+    assert!(ended.code == Some(2) && ended.stderr.contains("none to save"), "{ended:?}");
+    let ended = machine.run("build-release", &["--unknown"]);
+    assert!(ended.code == Some(2) && ended.stderr.contains("no option --unknown"), "{ended:?}");
+    assert!(!Path::new(&machine.path("log")).exists(), "nothing has been run");
+}
+
+#[test]
+fn a_plain_build_uses_no_tools_although_they_are_there() {
+    let machine = Machine::with(&[("llvm-profdata", 22), ("llvm-bolt", 22), ("merge-fdata", 22)]);
+    let ended = machine.run("build-release", &["--plain"]);
+    assert!(ended.code == Some(0) && ended.stderr.is_empty(), "{ended:?}");
+    assert_eq!(machine.commands(), ["cargo build"]);
+    assert_eq!(machine.binary(), "built with:");
+}
+
+#[test]
+fn two_builds_in_two_folders_are_the_same_or_it_is_said() {
+    let machine = Machine::with(&[]);
+    // Its stand-in then puts the folder that it runs in into what it builds, as a compiler does.
+    machine.folder.write("says-where", "");
+    let ended = machine.run("compare-builds", &["--plain"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let sums: Vec<&str> = ended.stdout.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(sums.len() == 2 && sums[0] == sums[1], "{ended:?}");
+    assert_eq!(machine.commands(), ["cargo build", "cargo build"]);
+
+    machine.folder.write("differs", "");
+    let ended = machine.run("compare-builds", &["--plain"]);
+    assert!(ended.code == Some(1) && ended.stderr.contains("the two differ"), "{ended:?}");
+}
+
+#[test]
+fn two_builds_are_also_compared_with_a_binary_of_before() {
+    let machine = Machine::with(&[]);
+    machine.folder.write("released", "built with:\n");
+    let mut compare = machine.command("compare-builds", &["--plain"]);
+    let same = ended(compare.env("BINARY", machine.path("released")));
+    assert_eq!(same.code, Some(0), "{same:?}");
+    machine.folder.write("released", "built with something else\n");
+    let other = ended(&mut compare);
+    assert!(other.code == Some(1) && other.stderr.contains("differ from"), "{other:?}");
 }
 
 /// A folder of programs, and what is built with them.
@@ -102,25 +192,20 @@ impl Machine {
         format!("{}/{name}", self.folder.path().display())
     }
 
-    fn run(&self) -> Ended {
-        let output = Command::new(self.path("bin/bash"))
-            .arg("scripts/build-release")
-            .env_clear()
-            .env("PATH", self.path("bin"))
-            .env("CARGO_TARGET_DIR", self.path("target"))
-            .env("MACHINE", self.folder.path())
-            .output()
-            .expect("the script starts");
-        Ended {
-            code: output.status.code(),
-            stdout: String::from_utf8(output.stdout).expect("text"),
-            stderr: String::from_utf8(output.stderr).expect("text"),
-        }
+    fn command(&self, script: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(self.path("bin/bash"));
+        command.arg(format!("scripts/{script}")).args(arguments).env_clear().env("PATH", self.path("bin"));
+        command.env("CARGO_TARGET_DIR", self.path("target")).env("MACHINE", self.folder.path());
+        command
+    }
+
+    fn run(&self, script: &str, arguments: &[&str]) -> Ended {
+        ended(&mut self.command(script, arguments))
     }
 
     #[track_caller]
     fn build(&self) -> Ended {
-        let ended = self.run();
+        let ended = self.run("build-release", &[]);
         assert_eq!(ended.code, Some(0), "{ended:?}");
         ended
     }
@@ -145,17 +230,31 @@ impl Machine {
     }
 }
 
+fn ended(command: &mut Command) -> Ended {
+    let output = command.output().expect("the script starts");
+    Ended {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).expect("text"),
+        stderr: String::from_utf8(output.stderr).expect("text"),
+    }
+}
+
+/// What is done first with llvm-bolt.
+const TRIED: &str = "llvm-bolt KEPT/tiny";
+
 const TRIPLE: &str = "x86_64-unknown-linux-gnu";
 
-const USUAL: [&str; 14] = [
+const USUAL: [&str; 16] = [
     "bash",
     "cat",
+    "cmp",
     "cp",
     "dirname",
     "env",
     "grep",
     "install",
     "mkdir",
+    "mktemp",
     "realpath",
     "rm",
     "sed",
@@ -168,6 +267,7 @@ const RUSTC: &str = r#"
 case "$*" in
     '--print host-tuple') echo x86_64-unknown-linux-gnu ;;
     '--print sysroot') echo /nowhere ;;
+    --target*) echo tiny > "$5" ;;
     *) echo 'LLVM version: 22.1.2' ;;
 esac
 "#;
@@ -190,7 +290,19 @@ while [ $# -gt 0 ]; do
 done
 mkdir -p "$folder/$triple/dist"
 source=$(cat "$MACHINE/source" 2> /dev/null || true)
-echo "built with: ${RUSTFLAGS# }${source:+ from $source}" > "$folder/$triple/dist/portcullis"
+where=
+[ ! -e "$MACHINE/says-where" ] || where=$PWD
+flags=
+for flag in $RUSTFLAGS; do
+    case $flag in
+        --remap-path-prefix=*)
+            map=${flag#*=}
+            case $where in "${map%=*}"*) where=${map##*=}${where#"${map%=*}"} ;; esac ;;
+        *) flags="$flags $flag" ;;
+    esac
+done
+[ ! -e "$MACHINE/differs" ] || where=$PWD
+echo "built with:$flags${source:+ from $source}${where:+ in $where}" > "$folder/$triple/dist/portcullis"
 "#;
 
 /// Any tool of LLVM.
@@ -202,6 +314,7 @@ case ${0##*/} in
         cp "$4/1" "$3" ;;
     llvm-bolt*)
         echo "${0##*/} $1" >> "$MACHINE/log"
+        [ ! -e "$MACHINE/no-library" ] || exit 1
         text=$(cat "$1")
         case $5 in
             -instrument) echo "counts at $(dirname "${6#*=}")" > "$3" ;;

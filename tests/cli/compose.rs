@@ -7,17 +7,13 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
-use portcullis::config::mistakes::Mistakes;
-use portcullis::config::source::Source;
+use portcullis::config::diagnostic::Mistakes;
+use portcullis::config::source::SourceText;
 use portcullis::config::yaml;
-use portcullis::config::yaml::Content;
-use portcullis::config::yaml::Node;
+use portcullis::config::yaml::{Content, Node};
 
 use crate::demo::Application;
-use crate::support::Folder;
-use crate::support::Gateway;
-use crate::support::RedisServer;
-use crate::support::eventually;
+use crate::support::{Folder, Gateway, RedisServer, eventually};
 
 #[test]
 fn limits_are_shared_by_the_gateways_of_the_compose_file() {
@@ -91,7 +87,9 @@ fn the_image_is_built_from_what_is_sent_and_run_by_nobody_in_particular() {
     let image = image();
     assert_eq!(image.user.as_deref(), Some("65532:65532"), "Kubernetes wants a number");
     assert_eq!(image.entrypoint, ["portcullis"]);
-    assert!(image.build.contains("if [ \"$PROFILE\" = dist ]; then install -D \"$(scripts/build-release)\""));
+    assert!(image.build.contains("if [ \"$PROFILE\" = dist ]; then "));
+    assert!(image.build.contains("install -D \"$(scripts/build-release --save-profile /profile $use)\""));
+    assert!(image.build.contains("if [ -e /given/compiler.profdata ]; then use=\"--use-profile /given\"; fi"));
     assert!(image.build.contains("cargo install --locked --path . --profile \"$PROFILE\""));
     assert_eq!(image.labels["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(image.labels["description"], env!("CARGO_PKG_DESCRIPTION"));
@@ -197,7 +195,7 @@ impl Service {
         // Configurations of this crate merge nothing: in its parser, the word for it is a key like any other under another name.
         let text = fs::read_to_string("docker-compose.yml").expect("the file").replace("<<:", "merged:");
         let mut mistakes = Mistakes::default();
-        let source = mistakes.source(Source::new("docker-compose.yml", text.clone()));
+        let source = mistakes.source(SourceText::new("docker-compose.yml", text.clone()));
         let tree = yaml::parse(&text, source, &|_| None, &mut mistakes).expect("a tree");
         let services = at(&tree, "services").expect("services");
         entries(services).map(|(name, service)| (name.to_owned(), Self::read(service))).collect()

@@ -1,15 +1,10 @@
 //! `portcullis demo`.
 
-use std::io::BufRead;
-use std::io::BufReader;
-use std::net::SocketAddr;
-use std::net::TcpListener;
-use std::process::Child;
-use std::process::Command;
-use std::process::Stdio;
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, TcpListener};
+use std::process::{Child, Command, Stdio};
 
-use crate::support::Folder;
-use crate::support::Request;
+use crate::support::{Folder, Request};
 
 #[test]
 fn the_sixth_wrong_password_does_not_reach_the_application() {

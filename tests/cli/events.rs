@@ -1,16 +1,11 @@
 //! `portcullis events` against a running gateway.
 
-use std::io::BufRead;
-use std::io::BufReader;
-use std::process::Command;
-use std::process::Stdio;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::support::Folder;
-use crate::support::Gateway;
-use crate::support::eventually;
-use crate::support::unused_address;
+use crate::support::{Folder, Gateway, eventually, unused_address};
 
 const CONFIG: &str = "\
 admin: {address: 127.0.0.1:0, token_file: token}

@@ -2,8 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::Folder;
-use crate::support::SigningKey;
+use crate::support::{Folder, SigningKey};
 
 const CONFIG: &str = "\
 listen: 127.0.0.1:8080
@@ -324,4 +323,43 @@ fn a_token_is_verified_and_said_to_be_or_why_not() {
     let folder = Folder::with(&config("jwks_url: \"http://127.0.0.1:9/keys\""));
     let told = explained(&folder, &key, json!({ "iss": "me", "sub": "alice" }));
     assert!(told.contains("its keys are not fetched from http://127.0.0.1:9/keys to explain a request"), "{told}");
+}
+
+#[test]
+fn a_login_below_another_prefix_is_told_with_what_to_write() {
+    let printed = |arguments: &[&str]| Folder::empty().run(&[&["recipe", "wordpress"], arguments].concat()).stdout;
+    let explain = |config: &str, target: &str| Folder::with(config).run(&["explain", "-X", "POST", target]).stdout;
+    let at_root = printed(&[]);
+    let said = explain(&at_root, "/blog/wp-login.php");
+    for expected in [
+        "note      the route wp-login would match this under /: ",
+        "write `match: POST /blog/wp-login.php`",
+        "`portcullis recipe wordpress --prefix /blog`",
+    ] {
+        assert!(said.contains(expected), "no `{expected}` in\n{said}");
+    }
+    let below = printed(&["--prefix", "/blog"]);
+    let said = explain(&below, "/wp-login.php");
+    for expected in
+        ["wp-login would match this under /blog: ", "`match: POST /wp-login.php`", "`portcullis recipe wordpress`"]
+    {
+        assert!(said.contains(expected), "no `{expected}` in\n{said}");
+    }
+    // A route of any kind, and the login of a recipe that no route is for.
+    let said = explain(CONFIG, "/shop/login");
+    assert!(said.contains("the route login would match this under /: ") && !said.contains("recipe"), "{said}");
+    let said = explain(CONFIG, "/wp-login.php");
+    assert!(said.contains("no route is for it: `portcullis recipe wordpress` prints"), "{said}");
+    for (config, target) in [
+        (&*at_root, "/wp-login.php"),
+        (&below, "/blog/wp-login.php"),
+        (CONFIG, "/login"),
+        (CONFIG, "/about"),
+        (CONFIG, "/"),
+    ] {
+        let said = explain(config, target);
+        assert!(!said.contains("\nnote "), "{target}: {said}");
+    }
+    let story = Folder::with(&at_root).run(&["explain", "--format", "json", "-X", "POST", "/blog/wp-login.php"]).json();
+    assert_eq!((&story["elsewhere"]["route"], &story["elsewhere"]["matches_below"]), (&"wp-login".into(), &"/".into()));
 }

@@ -2,11 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::Answer;
-use crate::support::Folder;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::unused_address;
+use crate::support::{Answer, Folder, Gateway, Origin, unused_address};
 
 const CONFIG: &str = "admin: {address: 127.0.0.1:0}\nupstream: http://127.0.0.1:1\n";
 

@@ -1,9 +1,6 @@
 //! `portcullis limits` against a running gateway.
 
-use crate::support::Ended;
-use crate::support::Folder;
-use crate::support::Gateway;
-use crate::support::unused_address;
+use crate::support::{Ended, Folder, Gateway, unused_address};
 
 const CONFIG: &str = "\
 admin: {address: 127.0.0.1:0, token_file: token}

@@ -3,6 +3,7 @@
 mod bans;
 mod build_release;
 mod check;
+mod completions;
 mod compose;
 mod config;
 mod convert;
@@ -14,6 +15,7 @@ mod full_disk;
 mod health;
 mod limits;
 mod packages;
+mod recipe;
 mod replay;
 mod replay_formats;
 mod replay_logs;

@@ -1,10 +1,8 @@
 //! Files installed beside the binary: the systemd unit, its user, and the part of `config/` that the image has.
 
 use std::fs;
-use std::path::Path;
-use std::path::PathBuf;
-use std::process::Command;
-use std::process::Output;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 
 use crate::support::Folder;
 

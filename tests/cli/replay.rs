@@ -2,8 +2,7 @@
 
 use std::fmt::Write;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::Folder;
 
@@ -148,7 +147,7 @@ routes:
     known_clients: {of: param.username}
     limits:
       - {name: failed, key: client_ip, rate: 1/minute, count: failures}
-      - {name: strangers, key: client_ip, rate: 1/minute, unless: [known_client]}
+      - {name: strangers, key: client_ip, rate: 9/minute, unless: [known_client]}
       - {name: queries, key: query.user, rate: 2/minute}
 ";
     let folder = Folder::with(config);
@@ -177,14 +176,51 @@ routes:
         ("limit", "tokens", vec!["bearer"]),
         ("limit", "slots", vec!["how long a request took"]),
         ("limit", "failed", vec!["the header location of the answer"]),
-        ("limit", "strangers", vec!["param.username"]),
+        ("known_clients", "login", vec!["the header location of the answer"]),
     ] {
         assert!(left_out.contains(&expected), "no {expected:?} in {left_out:?}");
     }
     assert_eq!(left_out.len(), 9, "{left_out:?}");
     let names: Vec<_> = report["limits"].as_array().expect("limits").iter().map(|limit| &limit["name"]).collect();
-    assert_eq!(names, ["agents", "queries"]);
+    assert_eq!(names, ["agents", "strangers", "queries"]);
+    assert_eq!(limit(&report, "strangers")["met"], 5);
     assert_eq!(limit(&report, "queries")["count"], 3);
+}
+
+#[test]
+fn a_client_that_logged_in_is_known_though_the_log_does_not_hold_the_name() {
+    let config = "\
+listen: 127.0.0.1:8080
+upstream: http://127.0.0.1:8000
+routes:
+  - name: login
+    match: POST /login
+    outcome: {success: {status: 302}}
+    known_clients: {of: [host, param.username], by: cookie}
+    limits: [{name: strangers, key: [], rate: 2/hour, count: failures, unless: [known_client]}]
+";
+    let folder = Folder::with(config);
+    // Eight clients log in, more than are remembered for one name. Then they, and two strangers, mistype.
+    let mut log = String::new();
+    for client in 1..=8 {
+        log += &login(&format!("12:00:0{client}"), &format!("198.51.100.{client}"), 302);
+    }
+    for client in 1..=8 {
+        log += &login(&format!("12:01:0{client}"), &format!("198.51.100.{client}"), 200);
+    }
+    for second in 0..4 {
+        log += &login(&format!("12:02:0{second}"), "203.0.113.9", 200);
+    }
+    folder.write("access.log", &log);
+    let replayed = report(&folder, &["access.log"]);
+    let strangers = limit(&replayed, "strangers");
+    assert_eq!((&strangers["met"], &strangers["count"]), (&json!(12), &json!(2)), "{replayed}");
+    assert_eq!(strangers["top"], json!([{"client": "203.0.113.9", "count": 2}]));
+    let names = json!([{"kind": "known_names", "name": "login", "lacks": ["host", "param.username"]}]);
+    assert_eq!(replayed["left_out"], names);
+    let said = folder.run(&["replay", "access.log"]).stdout;
+    let expected = "route login: a client counts as known under any name: the log does not hold host, param.username";
+    assert!(said.contains(expected), "{said}");
 }
 
 #[test]
@@ -247,6 +283,49 @@ routes:
     assert_eq!((&report["left_out"], &report["unknown_outcomes"]), (&json!([]), &json!(1)));
     assert_eq!(limit(&report, "failed")["first"], "2026-11-21T12:00:03.999Z");
     assert_eq!(limit(&report, "failed")["count"], 1);
+}
+
+#[test]
+fn a_key_that_no_log_holds_is_told_by_the_hashes_of_our_own() {
+    let config = "\
+listen: 127.0.0.1:8080
+upstream: http://127.0.0.1:8000
+routes:
+  - name: login
+    match: POST /login
+    outcome: {failure: {status: 401}}
+    known_clients: {of: [host, param.username]}
+    limits:
+      - {name: account, key: param.username, rate: 2/hour, count: failures, unless: [known_client]}
+      - {name: address, key: [client_ip, param.username], rate: 9/hour}
+      - {name: spray, key: client_ip, distinct: param.username, rate: 1/hour}
+      - {name: other, key: param.email, rate: 9/hour}
+";
+    let folder = Folder::with(config);
+    let own = |second: u32, client: &str, name: u8, status: u16| {
+        let keys = format!("{name:032x} account\\n{:032x} address", u32::from(name) + 100);
+        let keys = if name == 0 { String::new() } else { format!("\"keys\":\"{keys}\",") };
+        format!(
+            "{{\"time\":\"2026-11-21T12:00:{second:02}.000Z\",\"client\":\"{client}\",\"protocol\":\"http/1.1\",\"method\":\"POST\",\
+             \"host\":\"a\",\"path\":\"/login\",\"decision\":\"allowed\",{keys}\"status\":{status},\"upstream\":\"app\",\"duration_ms\":1.0}}\n"
+        )
+    };
+    // Three guesses at one name from three addresses; one address with two names; one that is known by then.
+    let log = [
+        own(1, "198.51.100.1", 1, 401),
+        own(2, "198.51.100.2", 1, 401),
+        own(3, "198.51.100.3", 1, 401),
+        own(4, "198.51.100.4", 2, 200),
+        own(5, "198.51.100.4", 3, 200),
+        own(6, "198.51.100.5", 0, 200),
+    ];
+    folder.write("own.log", &log.concat());
+    let report = report(&folder, &["own.log"]);
+    let left_out = report["left_out"].as_array().expect("a list");
+    assert_eq!(left_out.iter().map(|one| &one["name"]).collect::<Vec<_>>(), ["other"], "{report}");
+    assert_eq!((&limit(&report, "account")["count"], &limit(&report, "spray")["count"]), (&json!(1), &json!(1)));
+    assert_eq!(limit(&report, "account")["first"], "2026-11-21T12:00:02.999Z", "{report}");
+    assert_eq!(limit(&report, "address")["met"], 5, "{report}");
 }
 
 #[test]

@@ -1,12 +1,8 @@
 //! `portcullis replay` and `suggest`: the formats of other programs' logs, and what stands around their lines.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::replay::CONFIG;
-use crate::replay::guesses;
-use crate::replay::login;
-use crate::replay::report;
+use crate::replay::{CONFIG, guesses, login, report};
 use crate::support::Folder;
 
 /// A failed login of one client at noon and another one a minute later, as each program logs it.

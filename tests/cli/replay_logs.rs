@@ -1,22 +1,15 @@
 //! `portcullis replay`: the logs that it reads, and those that it cannot read.
 
 use std::io::Write;
-use std::process::Command;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use ruzstd::encoding::CompressionLevel;
-use ruzstd::encoding::compress_to_vec;
-use serde_json::Value;
-use serde_json::json;
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+use serde_json::{Value, json};
 
-use crate::replay::CONFIG;
-use crate::replay::guesses;
-use crate::replay::line;
-use crate::replay::report;
-use crate::support::Ended;
-use crate::support::Folder;
+use crate::replay::{CONFIG, guesses, line, report};
+use crate::support::{Ended, Folder};
 
 #[test]
 fn several_files_are_read_in_the_order_of_time_compressed_or_not() {

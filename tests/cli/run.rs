@@ -2,8 +2,7 @@
 
 use std::net::TcpListener;
 
-use crate::support::Folder;
-use crate::support::Gateway;
+use crate::support::{Folder, Gateway};
 
 #[test]
 fn an_admin_address_in_use_is_the_same() {

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::suggest::line;
-use crate::suggest::replayed;
-use crate::suggest::suggestion;
+use crate::suggest::{line, replayed, suggestion};
 use crate::support::Folder;
 
 /// Requests of one kind, and how many each client sends in a minute.

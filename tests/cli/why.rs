@@ -1,8 +1,6 @@
 //! `portcullis why` and `portcullis top` against a running gateway.
 
-use crate::support::Folder;
-use crate::support::Gateway;
-use crate::support::unused_address;
+use crate::support::{Folder, Gateway, unused_address};
 
 const CONFIG: &str = "\
 admin: {address: 127.0.0.1:0, token_file: token}

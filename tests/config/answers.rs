@@ -1,23 +1,15 @@
 //! The configuration of outcomes, penalties and notifications.
 
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use http::StatusCode;
-use portcullis::client::Prefix;
 use portcullis::config::Settings;
-use portcullis::head::Name;
-use portcullis::limit::Action;
-use portcullis::limit::ChannelId;
-use portcullis::limit::Count;
-use portcullis::limit::Detail;
-use portcullis::limit::Limit;
-use portcullis::limit::Rule;
-use portcullis::limit::Then;
-use portcullis::outcome::Outcome;
-use portcullis::route::KnownBy;
-use portcullis::route::Route;
+use portcullis::rules::client::Prefix;
+use portcullis::rules::limit::{Action, ChannelId, Count, Detail, Limit, ResetOutcome, Rule, Then};
+use portcullis::rules::outcome::Outcome;
+use portcullis::rules::route::{KnownBy, Route};
+use portcullis::wire::head::Name;
 
 fn load() -> Settings {
     super::good::load("login.yaml")
@@ -99,9 +91,9 @@ fn every_action_is_read_with_who_is_told() {
 fn what_is_counted_and_what_forgets_it_are_read() {
     let settings = load();
     let failures = limit(&settings, "failures");
-    assert_eq!((failures.count, failures.reset_on), (Count::Failures, Some(Outcome::Success)));
+    assert_eq!((failures.count, failures.reset_on), (Count::Failures, Some(ResetOutcome::Success)));
     assert_eq!(limit(&settings, "everywhere").count, Count::Successes);
-    assert_eq!(limit(&settings, "reset").reset_on, Some(Outcome::Failure));
+    assert_eq!(limit(&settings, "reset").reset_on, Some(ResetOutcome::Failure));
     let known = limit(&settings, "known");
     assert_eq!((known.unless_known, known.unless.len()), (true, 1));
     assert!(limit(&settings, "everywhere").unless_known);

@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use portcullis::config::mistakes::Mistakes;
-use portcullis::config::schema;
-use portcullis::config::source::Source;
-use portcullis::config::yaml;
-use portcullis::config::yaml::Content;
-use portcullis::config::yaml::Node;
+use portcullis::config::diagnostic::Mistakes;
+use portcullis::config::source::SourceText;
+use portcullis::config::yaml::{Content, Node};
+use portcullis::config::{schema, yaml};
 use serde_json::Value;
 
-const FILE: &str = "config/everything.yaml";
+pub(crate) const FILE: &str = "config/everything.yaml";
 
 /// Keys by the section that defines them.
 type Keys = BTreeMap<String, Vec<usize>>;
@@ -57,10 +55,14 @@ fn with_alternatives(text: &str) -> String {
 }
 
 fn read() -> Node {
-    let text = with_alternatives(&fs::read_to_string(FILE).expect("the file"));
+    tree(&with_alternatives(&fs::read_to_string(FILE).expect("the file")))
+}
+
+/// The tree of a text.
+pub(crate) fn tree(text: &str) -> Node {
     let mut mistakes = Mistakes::default();
-    let source = mistakes.source(Source::new(FILE, text.clone()));
-    yaml::parse(&text, source, &|_| None, &mut mistakes).expect("a tree")
+    let source = mistakes.source(SourceText::new(FILE, text.to_owned()));
+    yaml::parse(text, source, &|_| None, &mut mistakes).expect("a tree")
 }
 
 /// Notes each key under the section of the schema that has it.

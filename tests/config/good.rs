@@ -5,34 +5,20 @@ use std::path::Path;
 use std::time::Duration;
 
 use http::StatusCode;
-use portcullis::client::Prefix;
-use portcullis::config::Settings;
-use portcullis::config::load_with;
-use portcullis::config::render;
+use portcullis::config::{Settings, load_with, render};
 use portcullis::gateway::HeaderStyle;
 use portcullis::gateway::tokens::KeySource;
-use portcullis::jwt::TokenPlace;
-use portcullis::key::Selector;
-use portcullis::key::Spelling;
-use portcullis::limit::Action;
-use portcullis::limit::Algorithm;
-use portcullis::limit::Count;
-use portcullis::limit::DescriptorFilter;
-use portcullis::limit::Detail;
-use portcullis::limit::EntrySet;
-use portcullis::limit::Limit;
-use portcullis::limit::LimitId;
-use portcullis::limit::Missing;
-use portcullis::limit::OnFailure;
-use portcullis::limit::Rule;
-use portcullis::limit::Then;
-use portcullis::limit::action::DenyBody;
-use portcullis::route::UpstreamId;
-use portcullis::store::redis::HashSlot;
-use portcullis::store::redis::Mode;
-use portcullis::store::settings::Nodes;
-use portcullis::upstream::Balance;
-use portcullis::upstream::HostHeader;
+use portcullis::rules::client::Prefix;
+use portcullis::rules::jwt::TokenPlace;
+use portcullis::rules::key::{Selector, Spelling};
+use portcullis::rules::limit::action::DenyBody;
+use portcullis::rules::limit::{
+    Action, Algorithm, Count, DescriptorFilter, Detail, EntrySet, Limit, LimitId, Missing, OnFailure, Rule, Then,
+};
+use portcullis::rules::route::UpstreamId;
+use portcullis::store::any_store::Nodes;
+use portcullis::store::redis::{HashSlot, Mode};
+use portcullis::upstream::{Balance, HostHeader};
 
 #[track_caller]
 pub(crate) fn load(name: &str) -> Settings {

@@ -6,31 +6,19 @@ mod tree;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use portcullis::config;
-use portcullis::config::Diagnostic;
-use portcullis::config::Severity;
+use portcullis::config::{Diagnostic, Severity};
 use regex::Regex;
 use tempfile::TempDir;
 
-use self::advice::ADVICE;
-use self::advice::BY_HAND;
-use self::advice::FOLLOWED_BY;
-use self::advice::FOLLOWED_BY_DANGER;
-use self::advice::OF_THE_READER;
-use self::proposals::Proposal;
-use self::proposals::proposals;
-use self::tree::Parsed;
-use self::tree::Place;
-use self::tree::Step;
-use self::tree::Tree;
-use self::tree::TreePath;
-use super::environment;
-use super::files;
+use self::advice::{ADVICE, BY_HAND, FOLLOWED_BY, FOLLOWED_BY_DANGER, OF_THE_READER};
+use self::proposals::{Proposal, proposals};
+use self::tree::{Parsed, Place, Step, Tree, TreePath};
 use super::named_files::named_files;
+use super::{environment, files};
 
 /// The folder `bad` with the files that helps name beside it.
 fn folder() -> TempDir {

@@ -5,16 +5,18 @@ mod everything;
 mod good;
 mod helps;
 #[expect(unreachable_pub, reason = "other test binaries use it too")]
+#[path = "../support/json_schema.rs"]
+mod json_schema;
+#[expect(unreachable_pub, reason = "other test binaries use it too")]
 #[path = "../support/named_files.rs"]
 mod named_files;
+mod schema_agrees;
 mod warnings;
 
 use std::fs;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use portcullis::config::load_with;
-use portcullis::config::render;
+use portcullis::config::{load_with, render};
 
 /// What the files here find in the environment.
 fn environment(name: &str) -> Option<String> {

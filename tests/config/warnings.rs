@@ -3,10 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use portcullis::config::Diagnostic;
-use portcullis::config::Severity;
-use portcullis::config::load_with;
-use portcullis::config::render;
+use portcullis::config::{Diagnostic, Severity, load_with, render};
 
 use super::everything::uncommented;
 use super::files;

@@ -2,17 +2,13 @@
 
 use std::fs;
 use std::fs::File;
-use std::net::SocketAddr;
-use std::net::TcpStream;
-use std::process::Child;
-use std::process::Command;
-use std::process::Stdio;
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::eventually;
-use crate::support::unused_address;
+use crate::support::{eventually, unused_address};
 
 /// The key of the bouncer that [`Engine`] knows.
 pub(super) const KEY: &str = "0123456789abcdef0123456789abcdef";

@@ -2,17 +2,9 @@
 
 use serde_json::json;
 
-use super::engine::Engine;
-use super::engine::KEY;
-use super::site::OTHER;
-use super::site::Site;
-use super::site::config;
-use crate::support::CertificateAuthority;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::attribute;
-use crate::support::eventually;
-use crate::support::solve;
+use super::engine::{Engine, KEY};
+use super::site::{OTHER, Site, config};
+use crate::support::{CertificateAuthority, Gateway, Origin, attribute, eventually, solve};
 
 const BROWSER: &str = "text/html,application/xhtml+xml;q=0.9";
 
@@ -99,7 +91,7 @@ fn a_captcha_is_a_challenge_that_is_met_once_an_hour() {
 }
 
 fn attribute_of_footer(page: &str) -> String {
-    let id = page.split("Request <code>").nth(1).and_then(|rest| rest.split('<').next());
+    let id = page.split("<code>").nth(1).and_then(|rest| rest.split('<').next());
     id.expect("the page names the request").to_owned()
 }
 

@@ -1,15 +1,10 @@
 //! What a Local API that is none, or a broken one, does to a gateway.
 
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::engine::KEY;
-use super::site::OTHER;
-use super::site::Site;
-use crate::support::Answer;
-use crate::support::Origin;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use super::site::{OTHER, Site};
+use crate::support::{Answer, Origin, Stopwatch, eventually};
 
 /// What a list says when its API does not answer as one.
 const FAILED: &str = "the list `community` cannot follow ";

@@ -2,16 +2,10 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::engine::Engine;
-use super::engine::KEY;
-use super::engine::PASSWORD;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::RedisServer;
-use crate::support::eventually;
+use super::engine::{Engine, KEY, PASSWORD};
+use crate::support::{Gateway, Origin, RedisServer, eventually};
 
 /// A limit that bans the address, and one that bans a user name with it.
 const LIMITS: &str = "limits:\n  - {name: fast, key: client_ip, rate: 3/hour, then: {ban: 1h}}\n  - {name: names, key: \

@@ -4,12 +4,8 @@ use std::net::SocketAddr;
 
 use serde_json::Value;
 
-use super::engine::Engine;
-use super::engine::KEY;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Request;
-use crate::support::eventually;
+use super::engine::{Engine, KEY};
+use crate::support::{Gateway, Origin, Request, eventually};
 
 /// A client whom nobody has decided about.
 pub(super) const OTHER: &str = "127.0.0.99";

@@ -1,14 +1,10 @@
 //! Lists: `allow`, `deny`, `only`, `unless`, and which of them wins.
 
-use portcullis::decision::DenialCause;
-use portcullis::limit::Limit;
-use portcullis::route::Condition;
+use portcullis::rules::decision::DenialCause;
+use portcullis::rules::limit::Limit;
+use portcullis::rules::route::Condition;
 
-use crate::support::ask;
-use crate::support::form;
-use crate::support::limit;
-use crate::support::listed;
-use crate::support::world;
+use crate::support::{ask, form, limit, listed, world};
 
 #[test]
 fn a_client_on_a_deny_list_is_denied_before_any_limit_counts() {

@@ -1,21 +1,16 @@
 //! Configurations of envoyproxy/ratelimit, converted: they decide what that service's documentation says of them.
 
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use portcullis::config;
-use portcullis::convert::ratelimit::convert;
-use portcullis::decision::Decision;
-use portcullis::decision::descriptors::DescriptorCall;
-use portcullis::decision::descriptors::DescriptorStatus;
-use portcullis::decision::descriptors::PricedDescriptor;
-use portcullis::key::Descriptor;
-use portcullis::key::DescriptorEntry;
+use portcullis::convert::convert;
+use portcullis::rules::decision::Decision;
+use portcullis::rules::decision::descriptors::{DescriptorCall, DescriptorStatus, PricedDescriptor};
+use portcullis::rules::key::{Descriptor, DescriptorEntry};
 
 use crate::entries::descriptor;
-use crate::support::World;
-use crate::support::world_of;
+use crate::support::{World, world_of};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -3,32 +3,17 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use portcullis::decision::Decision;
-use portcullis::decision::DenialCause;
-use portcullis::decision::descriptors::DescriptorCall;
-use portcullis::decision::descriptors::DescriptorStatus;
-use portcullis::decision::descriptors::InvalidCall;
-use portcullis::decision::descriptors::MAX_DESCRIPTORS;
-use portcullis::decision::descriptors::MAX_ENTRIES;
-use portcullis::decision::descriptors::PricedDescriptor;
-use portcullis::glob::Glob;
-use portcullis::limit::Action;
-use portcullis::limit::Algorithm;
-use portcullis::limit::Count;
-use portcullis::limit::DescriptorFilter;
-use portcullis::limit::Detail;
-use portcullis::limit::EntrySet;
-use portcullis::limit::Ladder;
-use portcullis::limit::Limit;
-use portcullis::limit::Rule;
-use portcullis::limit::Then;
+use portcullis::rules::decision::descriptors::{
+    DescriptorCall, DescriptorStatus, InvalidCall, MAX_DESCRIPTORS, MAX_ENTRIES, PricedDescriptor,
+};
+use portcullis::rules::decision::{Decision, DenialCause};
+use portcullis::rules::limit::{
+    Action, Algorithm, Count, DescriptorFilter, Detail, EntrySet, Ladder, Limit, Rule, Then,
+};
+use portcullis::words::glob::Glob;
 
 use crate::entries::descriptor;
-use crate::support::World;
-use crate::support::ask;
-use crate::support::concurrent;
-use crate::support::limit;
-use crate::support::world;
+use crate::support::{World, ask, concurrent, limit, world};
 
 const MINUTE: Duration = Duration::from_secs(60);
 

@@ -3,24 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use portcullis::client::DeviceId;
-use portcullis::client::Prefix;
-use portcullis::client::device::DeviceOwner;
-use portcullis::client::device::issue;
-use portcullis::key::KeyPart;
-use portcullis::key::KeySpec;
-use portcullis::key::Spelling;
-use portcullis::limit::Limit;
-use portcullis::outcome::OutcomeRule;
-use portcullis::route::KnownBy;
-use portcullis::route::KnownClients;
+use portcullis::rules::client::device::{DeviceOwner, issue};
+use portcullis::rules::client::{DeviceId, Prefix};
+use portcullis::rules::key::{KeyPart, KeySpec, Spelling};
+use portcullis::rules::limit::Limit;
+use portcullis::rules::outcome::OutcomeRule;
+use portcullis::rules::route::{KnownBy, KnownClients};
 
-use crate::support::Ask;
-use crate::support::World;
-use crate::support::ask;
-use crate::support::form;
-use crate::support::limit;
-use crate::support::world;
+use crate::support::{Ask, World, ask, form, limit, world};
 
 const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
 
@@ -101,7 +91,7 @@ fn a_known_device_has_a_budget_of_its_own_and_all_others_share_one() {
 #[test]
 fn an_unknown_device_is_not_missing() {
     let world =
-        login(vec![Limit { missing: portcullis::limit::Missing::Deny, ..limit("devices", "device", "2/hour") }]);
+        login(vec![Limit { missing: portcullis::rules::limit::Missing::Deny, ..limit("devices", "device", "2/hour") }]);
     assert_eq!(world.passing(&form("/login", "username=alice"), 3), 2);
     let known = cookie(&world, "alice", device(1));
     assert_eq!(world.passing(&attempt(&known, "username=alice&username=bob"), 3), 0);

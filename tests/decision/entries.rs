@@ -1,8 +1,7 @@
 //! Descriptors as tests write them.
 
-use portcullis::decision::descriptors::PricedDescriptor;
-use portcullis::key::Descriptor;
-use portcullis::key::DescriptorEntry;
+use portcullis::rules::decision::descriptors::PricedDescriptor;
+use portcullis::rules::key::{Descriptor, DescriptorEntry};
 
 /// A descriptor of entries: `user=alice path=/`.
 pub(crate) fn descriptor(entries: &str) -> PricedDescriptor {

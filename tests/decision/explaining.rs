@@ -4,31 +4,15 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use portcullis::client::Prefix;
-use portcullis::decision::explain::AccessExplanation;
-use portcullis::glob::Glob;
-use portcullis::key::KeyPart;
-use portcullis::key::KeySpec;
-use portcullis::key::Spelling;
-use portcullis::limit::Action;
-use portcullis::limit::Count;
-use portcullis::limit::Ladder;
-use portcullis::limit::Limit;
-use portcullis::limit::Missing;
-use portcullis::limit::Rule;
-use portcullis::limit::Then;
-use portcullis::outcome::Matchers;
-use portcullis::outcome::Outcome;
-use portcullis::outcome::OutcomeRule;
-use portcullis::route::KnownBy;
-use portcullis::route::KnownClients;
+use portcullis::rules::client::Prefix;
+use portcullis::rules::decision::explain::AccessExplanation;
+use portcullis::rules::key::{KeyPart, KeySpec, Spelling};
+use portcullis::rules::limit::{Action, Count, Ladder, Limit, Missing, ResetOutcome, Rule, Then};
+use portcullis::rules::outcome::{Matchers, OutcomeRule};
+use portcullis::rules::route::{KnownBy, KnownClients};
+use portcullis::words::glob::Glob;
 
-use crate::support::World;
-use crate::support::ask;
-use crate::support::concurrent;
-use crate::support::form;
-use crate::support::limit;
-use crate::support::world;
+use crate::support::{World, ask, concurrent, form, limit, world};
 
 fn login() -> World {
     let mut world = world();
@@ -168,7 +152,7 @@ fn answers_and_what_they_bring_are_told() {
     };
     let failures = Limit {
         count: Count::Failures,
-        reset_on: Some(Outcome::Success),
+        reset_on: Some(ResetOutcome::Success),
         unless_known: true,
         then: Then { action: Action::Delay(Duration::from_secs(20)), notify: Vec::new() },
         ..limit("failures", "", "10/minute")

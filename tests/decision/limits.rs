@@ -2,16 +2,10 @@
 
 use std::time::Duration;
 
-use portcullis::decision::DenialCause;
-use portcullis::limit::Count;
-use portcullis::limit::Detail;
-use portcullis::limit::Limit;
+use portcullis::rules::decision::DenialCause;
+use portcullis::rules::limit::{Count, Detail, Limit};
 
-use crate::support::ask;
-use crate::support::concurrent;
-use crate::support::form;
-use crate::support::limit;
-use crate::support::world;
+use crate::support::{ask, concurrent, form, limit, world};
 
 #[test]
 fn a_denied_request_is_charged_to_no_limit() {

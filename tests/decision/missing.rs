@@ -2,18 +2,10 @@
 
 use std::time::Duration;
 
-use portcullis::key::KeyPart;
-use portcullis::key::Spelling;
-use portcullis::limit::Count;
-use portcullis::limit::Limit;
-use portcullis::limit::Missing;
-use portcullis::limit::Rule;
+use portcullis::rules::key::{KeyPart, Spelling};
+use portcullis::rules::limit::{Count, Limit, Missing, Rule};
 
-use crate::support::Ask;
-use crate::support::ask;
-use crate::support::form;
-use crate::support::limit;
-use crate::support::world;
+use crate::support::{Ask, ask, form, limit, world};
 
 fn keyed(missing: Missing) -> Limit {
     Limit { missing, ..limit("keyed", "header.x-key", "1/hour") }

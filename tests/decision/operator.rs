@@ -3,20 +3,11 @@
 use std::borrow::Cow;
 use std::num::NonZeroU32;
 
-use portcullis::decision::operator::InvalidLimitQuery;
-use portcullis::decision::operator::LimitQuery;
-use portcullis::key::Hashers;
-use portcullis::key::Key;
-use portcullis::key::KeyHasher;
-use portcullis::key::KeyPart;
-use portcullis::key::Spelling;
-use portcullis::limit::Limit;
-use portcullis::limit::Rule;
+use portcullis::rules::decision::operator::{InvalidLimitQuery, LimitQuery};
+use portcullis::rules::key::{Hashers, Key, KeyHasher, KeyPart, Spelling};
+use portcullis::rules::limit::{Limit, Rule};
 
-use crate::support::World;
-use crate::support::ask;
-use crate::support::limit;
-use crate::support::world;
+use crate::support::{World, ask, limit, world};
 
 #[track_caller]
 fn by_hand(world: &World, name: &str, values: &[(&str, &str)], cost: u32) -> Result<LimitQuery, InvalidLimitQuery> {

@@ -3,24 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use portcullis::client::Prefix;
-use portcullis::decision::Settlement;
-use portcullis::key::KeyPart;
-use portcullis::key::KeySpec;
-use portcullis::key::Spelling;
-use portcullis::limit::Count;
-use portcullis::limit::Limit;
-use portcullis::outcome::Outcome;
-use portcullis::outcome::OutcomeRule;
-use portcullis::route::KnownBy;
-use portcullis::route::KnownClients;
+use portcullis::rules::client::Prefix;
+use portcullis::rules::decision::Settlement;
+use portcullis::rules::key::{KeyPart, KeySpec, Spelling};
+use portcullis::rules::limit::{Count, Limit, ResetOutcome};
+use portcullis::rules::outcome::{Outcome, OutcomeRule};
+use portcullis::rules::route::{KnownBy, KnownClients};
 
-use crate::support::Ask;
-use crate::support::World;
-use crate::support::ask;
-use crate::support::form;
-use crate::support::limit;
-use crate::support::world;
+use crate::support::{Ask, World, ask, form, limit, world};
 
 /// A route with an outcome, whose clients become known for a user name.
 fn login(limits: Vec<Limit>) -> World {
@@ -80,7 +70,7 @@ fn what_was_reserved_is_given_back_when_the_answer_is_another() {
 
 #[test]
 fn a_success_clears_its_own_key_and_only_when_it_named_no_other() {
-    let limit = Limit { reset_on: Some(Outcome::Success), ..limit("pace", "query.user", "9/hour") };
+    let limit = Limit { reset_on: Some(ResetOutcome::Success), ..limit("pace", "query.user", "9/hour") };
     let world = login(vec![limit]);
     assert_eq!(told(&world, &guess(&["alice"]), Outcome::Success), ["take back", "forget", "remember"]);
     assert_eq!(told(&world, &guess(&["alice", "mallory"]), Outcome::Success), [""; 0]);
@@ -99,7 +89,7 @@ fn a_client_becomes_known_only_for_one_name_that_it_named() {
 
 #[test]
 fn a_name_in_the_query_earns_nothing_beside_fields_in_the_body() {
-    let limit = Limit { reset_on: Some(Outcome::Success), ..limit("pace", "param.user", "9/hour") };
+    let limit = Limit { reset_on: Some(ResetOutcome::Success), ..limit("pace", "param.user", "9/hour") };
     let world = login_by("param.user", vec![limit]);
     assert_eq!(told(&world, &form("/login", "user=alice"), Outcome::Success), ["take back", "forget", "remember"]);
     assert_eq!(told(&world, &form("/login?user=alice", ""), Outcome::Success), ["take back", "forget", "remember"]);
@@ -115,7 +105,7 @@ fn a_name_in_the_query_earns_nothing_beside_fields_in_the_body() {
 
 #[test]
 fn a_success_is_credited_only_where_the_body_was_understood() {
-    let limit = Limit { reset_on: Some(Outcome::Success), ..limit("pace", "param.user", "9/hour") };
+    let limit = Limit { reset_on: Some(ResetOutcome::Success), ..limit("pace", "param.user", "9/hour") };
     let world = login_by("param.user", vec![limit]);
     let json = |text: &str| ask("POST /login\nContent-Type: application/json").body(text);
     assert_eq!(told(&world, &json(r#"{"user":"alice"}"#), Outcome::Success), ["take back", "forget", "remember"]);

@@ -1,18 +1,12 @@
 //! Requests that applications read in more than one way, and when the body must be read to decide.
 
-use portcullis::decision::DenialCause;
-use portcullis::limit::Limit;
-use portcullis::limit::Missing;
-
-use portcullis::glob::Glob;
-use portcullis::route::Condition;
+use portcullis::rules::decision::DenialCause;
+use portcullis::rules::limit::{Limit, Missing};
+use portcullis::rules::route::Condition;
+use portcullis::words::glob::Glob;
 use proptest::prelude::*;
 
-use crate::support::World;
-use crate::support::ask;
-use crate::support::form;
-use crate::support::limit;
-use crate::support::world;
+use crate::support::{World, ask, form, limit, world};
 
 fn limited_put() -> World {
     let mut world = world();

@@ -2,16 +2,10 @@
 
 use std::time::Duration;
 
-use portcullis::decision::Penalty;
-use portcullis::limit::Action;
-use portcullis::limit::Ladder;
-use portcullis::limit::Limit;
-use portcullis::limit::Then;
+use portcullis::rules::decision::Penalty;
+use portcullis::rules::limit::{Action, Ladder, Limit, Then};
 
-use crate::support::World;
-use crate::support::ask;
-use crate::support::limit;
-use crate::support::world;
+use crate::support::{World, ask, limit, world};
 
 const MINUTE: Duration = Duration::from_secs(60);
 

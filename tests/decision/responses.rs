@@ -1,16 +1,10 @@
 //! The response of a denial, and the upstream of a request that passes.
 
 use http::StatusCode;
-use portcullis::limit::Action;
-use portcullis::limit::Limit;
-use portcullis::limit::Then;
-use portcullis::route::UpstreamId;
+use portcullis::rules::limit::{Action, Limit, Then};
+use portcullis::rules::route::UpstreamId;
 
-use crate::support::World;
-use crate::support::ask;
-use crate::support::limit;
-use crate::support::with_status;
-use crate::support::world;
+use crate::support::{World, ask, limit, with_status, world};
 
 #[track_caller]
 fn check(of_limit: Option<u16>, of_route: Option<u16>, general: Option<u16>, expected: Option<u16>) {

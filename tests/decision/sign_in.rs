@@ -3,30 +3,15 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use portcullis::decision::SessionChange;
-use portcullis::decision::SuccessOwner;
-use portcullis::decision::operator::LimitQuery;
-use portcullis::head::Fields;
-use portcullis::head::KnownName;
-use portcullis::key::Hashers;
-use portcullis::key::KeyHash;
-use portcullis::key::KeyHasher;
-use portcullis::key::KeyPart;
-use portcullis::key::KeySpec;
-use portcullis::key::Spelling;
-use portcullis::key::UserMark;
-use portcullis::outcome::Matchers;
-use portcullis::outcome::OutcomeRule;
-use portcullis::route::CookieNames;
-use portcullis::route::SessionRule;
+use portcullis::rules::decision::operator::LimitQuery;
+use portcullis::rules::decision::{SessionChange, SuccessOwner};
+use portcullis::rules::key::{Hashers, KeyHash, KeyHasher, KeyPart, KeySpec, Spelling, UserMark};
+use portcullis::rules::outcome::{Matchers, OutcomeRule};
+use portcullis::rules::route::{CookieNames, SessionRule};
+use portcullis::wire::head::{Fields, KnownName};
 use proptest::prelude::*;
 
-use crate::support::Ask;
-use crate::support::World;
-use crate::support::ask;
-use crate::support::form;
-use crate::support::limit;
-use crate::support::world;
+use crate::support::{Ask, World, ask, form, limit, world};
 
 const HASHER: [u8; 16] = [3; 16];
 

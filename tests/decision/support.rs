@@ -5,70 +5,32 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::Context;
-use std::task::Poll;
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use http::StatusCode;
-use portcullis::client::ClientIp;
-use portcullis::client::Prefix;
-use portcullis::clock::Clock;
-use portcullis::clock::ManualClock;
-use portcullis::clock::Timestamp;
-use portcullis::decision::CarriedSessions;
-use portcullis::decision::Decision;
-use portcullis::decision::DenialCause;
-use portcullis::decision::LimitReport;
-use portcullis::decision::Penalty;
-use portcullis::decision::PendingOutcome;
-use portcullis::decision::PendingSignIn;
-use portcullis::decision::Policy;
-use portcullis::decision::RateReport;
-use portcullis::decision::Settlement;
-use portcullis::decision::descriptors::DescriptorCall;
-use portcullis::decision::descriptors::DescriptorStatus;
-use portcullis::decision::descriptors::InvalidCall;
-use portcullis::decision::device::DeviceKeys;
-use portcullis::decision::enter;
-use portcullis::decision::explain::Asker;
-use portcullis::decision::explain::ExplainedTokens;
-use portcullis::decision::explain::Explanation;
-use portcullis::decision::explain::explain;
-use portcullis::decision::policy::Access;
-use portcullis::decision::policy::PolicyList;
-use portcullis::head;
-use portcullis::head::FieldName;
-use portcullis::key::KeyHash;
-use portcullis::key::KeyHasher;
-use portcullis::key::KeyPart;
-use portcullis::key::KeySpec;
-use portcullis::key::Spelling;
-use portcullis::limit::Count;
-use portcullis::limit::DenyResponse;
-use portcullis::limit::DescriptorFilter;
-use portcullis::limit::Limit;
-use portcullis::limit::LimitId;
-use portcullis::limit::Rule;
-use portcullis::limit::Then;
-use portcullis::limit::action::DenyResponse as Response;
-use portcullis::list::List;
-use portcullis::list::ListId;
-use portcullis::list::Members;
-use portcullis::list::network;
-use portcullis::outcome::OutcomeRule;
-use portcullis::request::BodyFields;
-use portcullis::request::RequestHead;
-use portcullis::route::Case;
-use portcullis::route::Condition;
-use portcullis::route::Route;
-use portcullis::route::RouteTable;
-use portcullis::route::SessionCarriers;
-use portcullis::route::UpstreamId;
-use portcullis::signing::KeyRing;
-use portcullis::store::MemoryStore;
-use portcullis::store::Store;
+use portcullis::rules::client::{ClientIp, Prefix};
+use portcullis::rules::decision::descriptors::{DescriptorCall, DescriptorStatus, InvalidCall};
+use portcullis::rules::decision::explain::{Asker, ExplainedTokens, Explanation, explain};
+use portcullis::rules::decision::known_client::DeviceKeys;
+use portcullis::rules::decision::policy::{Access, PolicyList};
+use portcullis::rules::decision::{
+    CarriedSessions, Decision, DenialCause, LimitReport, Penalty, PendingOutcome, PendingSignIn, Policy, RateReport,
+    Settlement, enter,
+};
+use portcullis::rules::key::{KeyHash, KeyHasher, KeyPart, KeySpec, Spelling};
+use portcullis::rules::limit::action::DenyResponse as Response;
+use portcullis::rules::limit::{Count, DenyResponse, DescriptorFilter, Limit, LimitId, Rule, Then};
+use portcullis::rules::list::{List, ListId, Members, network};
+use portcullis::rules::outcome::OutcomeRule;
+use portcullis::rules::request::{BodyFields, CanonicalHead};
+use portcullis::rules::route::{Case, Condition, Route, RouteTable, SessionCarriers, UpstreamId};
 use portcullis::store::memory::Settings;
+use portcullis::store::{MemoryStore, Store};
+use portcullis::wire::head;
+use portcullis::wire::head::FieldName;
+use portcullis::words::clock::{Clock, ManualClock, Timestamp};
+use portcullis::words::signing::KeyRing;
 
 /// The rules of one test, and what was counted under them.
 pub(crate) struct World {
@@ -153,9 +115,9 @@ pub(crate) fn limit(name: &str, key: &str, rate: &str) -> Limit {
     Limit {
         name: name.into(),
         key: KeySpec { parts: key.split_whitespace().map(part).collect(), ..KeySpec::default() },
-        missing: portcullis::limit::Missing::Count,
+        missing: portcullis::rules::limit::Missing::Count,
         rule: Rule::Rates {
-            algorithm: portcullis::limit::Algorithm::SlidingWindowLog,
+            algorithm: portcullis::rules::limit::Algorithm::SlidingWindowLog,
             rates: rate.parse().unwrap(),
             cost: 1.try_into().unwrap(),
         },
@@ -167,8 +129,8 @@ pub(crate) fn limit(name: &str, key: &str, rate: &str) -> Limit {
         unless: Vec::new(),
         unless_known: false,
         descriptors: DescriptorFilter::default(),
-        headers: portcullis::limit::Detail::Full,
-        on_failure: portcullis::limit::OnFailure::Local,
+        headers: portcullis::rules::limit::Detail::Full,
+        on_failure: portcullis::rules::limit::OnFailure::Local,
         leases: true,
     }
 }
@@ -219,8 +181,8 @@ impl Ask {
         Self { whole: false, ..self }
     }
 
-    fn head(&self) -> RequestHead<'_> {
-        RequestHead::read(&self.head, ClientIp::new(self.from))
+    fn head(&self) -> CanonicalHead<'_> {
+        CanonicalHead::read(&self.head, ClientIp::new(self.from))
     }
 
     fn fields(&self) -> BodyFields {

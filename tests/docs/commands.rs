@@ -4,9 +4,7 @@
 //! continues it, and `...` stands for any text of a line, or alone for any lines. Marks: `server` goes on running;
 //! `exit=1` ends with that code; `elsewhere` is not run here, and its commands are in the list below.
 
-use crate::page::Block;
-use crate::page::Page;
-use crate::page::pages;
+use crate::page::{Block, Page, pages};
 use crate::session::Session;
 use crate::shown::is_like;
 
@@ -16,6 +14,12 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("./tests/run", "runs this test"),
     (".ci/run", "runs this test"),
     ("scripts/build-release", "builds twice; tests/cli/build_release.rs runs it with stand-ins for the tools"),
+    ("scripts/compare-builds", "builds twice; tests/cli/build_release.rs runs it with stand-ins for the tools"),
+    ("mkdir profile", "needs the files of a release"),
+    ("tar --extract", "needs the files of a release"),
+    ("USE_PROFILE=profile packaging/static", "needs the files of a release"),
+    ("sha256sum ", "needs the files of a release"),
+    ("gh attestation ", "asks the forge; tests/packages/release.rs holds that it is told"),
     ("packaging/deb", "builds for minutes; tests/packages/debian.rs runs it"),
     ("cscli ", "needs a CrowdSec engine; tests/crowdsec runs one"),
     ("apt-get ", "changes this machine; tests/packages/debian.rs installs the package in a container"),

@@ -4,8 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::page::Block;
-use crate::page::pages;
+use crate::page::{Block, pages};
 use crate::session::folder;
 
 #[test]

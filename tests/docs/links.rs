@@ -1,13 +1,9 @@
 //! Links lead to pages and headings that exist, and every page stands in the table of contents.
 
 use std::collections::BTreeSet;
-use std::path::Component;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
-use crate::page::BOOK;
-use crate::page::Page;
-use crate::page::pages;
+use crate::page::{BOOK, Page, pages};
 
 #[test]
 fn every_link_leads_to_a_file_and_a_heading() {
@@ -71,6 +67,34 @@ fn every_file_that_contributors_are_told_of_exists() {
         missing.extend(files.into_iter().filter(|file| !exists(file)).map(|file| format!("{page}: {file}")));
     }
     assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+#[test]
+fn every_defence_in_the_threat_model_names_tests_that_exist() {
+    let page = format!("{BOOK}/threat-model.md");
+    let text = std::fs::read_to_string(&page).expect("the page");
+    let mut wrong = Vec::new();
+    let mut held = 0;
+    for (number, line) in text.lines().enumerate() {
+        let files: Vec<&str> = line.split('`').skip(1).step_by(2).filter(|span| is_file(span)).collect();
+        let is_attack = line.starts_with("| ") && !line.starts_with("| attack |") && !line.starts_with("| --- |");
+        held += usize::from(is_attack);
+        if is_attack && files.is_empty() {
+            wrong.push(format!("{page}:{}: names no test", number + 1));
+        }
+        let without = files.into_iter().filter(|file| !has_tests(file));
+        wrong.extend(without.map(|file| format!("{page}:{}: no file with tests: {file}", number + 1)));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(held > 40, "only {held} attacks were found");
+}
+
+/// Whether this is a Rust file below `tests` with tests in it.
+fn has_tests(file: &str) -> bool {
+    let is_source =
+        file.starts_with("tests/") && Path::new(file).extension().is_some_and(|extension| extension == "rs");
+    is_source
+        && std::fs::read_to_string(file).is_ok_and(|text| text.contains("#[test]") || text.contains("#[tokio::test"))
 }
 
 /// Whether what stands in backticks is the path of a file or folder, and not a command or a pattern.

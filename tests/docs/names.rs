@@ -3,10 +3,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use crate::page::BOOK;
-use crate::page::Page;
-use crate::support::ApiDescription;
-use crate::support::Gateway;
+use crate::page::{BOOK, Page};
+use crate::support::{ApiDescription, Gateway};
 
 #[test]
 fn every_metric_is_in_the_table() {

@@ -1,8 +1,7 @@
 //! A page of Markdown: its headings, its links, and its blocks of code.
 
 use std::fs;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where the pages of the book are.
 pub(crate) const BOOK: &str = "docs/src";

@@ -1,20 +1,13 @@
 //! A shell in its own folder and network, which runs the commands of a page as they are written.
 
 use std::fs;
-use std::io::BufRead;
-use std::io::BufReader;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::Child;
-use std::process::ChildStdin;
-use std::process::ChildStdout;
-use std::process::Command;
-use std::process::Stdio;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::support::eventually;
-use crate::support::named_files;
+use crate::support::{eventually, named_files};
 
 /// The commands of a page take less, in seconds.
 const LONGEST: &str = "120";

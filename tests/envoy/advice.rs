@@ -6,10 +6,8 @@ use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
 use prost::Message;
 use serde_json::Value;
 
-use crate::call::Connection;
-use crate::call::framed;
-use crate::support::Gateway;
-use crate::support::eventually;
+use crate::call::{Connection, framed};
+use crate::support::{Gateway, eventually};
 
 const METHOD: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 
@@ -77,6 +75,8 @@ fn a_route_that_waits_for_answers_is_named_once_a_call_has_asked() {
     assert_eq!(advice["route"], "logins");
     let expected = "failures counts every request as if its answer never came, few is left out";
     assert!(advice["message"].as_str().is_some_and(|message| message.ends_with(expected)), "{advice}");
-    let logged = gateway.log_messages().into_iter().filter(|line| line.contains("asks about descriptors of logins"));
-    assert_eq!(logged.count(), 1);
+    let logged =
+        || gateway.log_messages().iter().filter(|line| line.contains("asks about descriptors of logins")).count();
+    eventually("it is logged", || logged() > 0);
+    assert_eq!(logged(), 1);
 }

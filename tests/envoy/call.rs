@@ -1,8 +1,7 @@
 //! A gRPC client that sends exactly the given bytes.
 
 use std::net::SocketAddr;
-use std::sync::mpsc::Receiver;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use bytes::Bytes;

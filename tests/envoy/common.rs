@@ -2,12 +2,8 @@
 
 use std::thread;
 
-use crate::rig::PAGE;
-use crate::rig::Rig;
-use crate::support::Origin;
-use crate::support::check_judged_targets;
-use crate::support::dropped_headers;
-use crate::support::eventually;
+use crate::rig::{PAGE, Rig};
+use crate::support::{Origin, check_judged_targets, dropped_headers, eventually};
 
 const FILES: [&str; 2] = ["envoy-ext-authz.yaml", "envoy-ext-proc.yaml"];
 

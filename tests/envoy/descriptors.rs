@@ -4,21 +4,14 @@ use std::thread;
 
 use envoy_types::pb::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
 use envoy_types::pb::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::Entry;
-use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
-use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitResponse;
+use envoy_types::pb::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
 use envoy_types::pb::google::protobuf::UInt64Value;
 use prost::Message;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::call::Connection;
-use crate::call::framed;
+use crate::call::{Connection, framed};
 use crate::rig::Rig;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Request;
-use crate::support::eventually;
-use crate::support::spellings;
+use crate::support::{Gateway, Origin, Request, eventually, spellings};
 
 const FILE: &str = "envoy-ratelimit.yaml";
 

@@ -10,9 +10,7 @@ use prost::Message;
 use crate::call::Connection;
 use crate::mistakes::process;
 use crate::rig::Rig;
-use crate::support::Exchange;
-use crate::support::Origin;
-use crate::support::eventually;
+use crate::support::{Exchange, Origin, eventually};
 
 const PROCESS: &str = "/envoy.service.ext_proc.v3.ExternalProcessor/Process";
 

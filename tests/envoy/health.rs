@@ -3,13 +3,10 @@
 use std::sync::mpsc::Receiver;
 
 use prost::Message;
-use tonic_health::pb::HealthCheckRequest;
-use tonic_health::pb::HealthCheckResponse;
 use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
-use crate::call::Connection;
-use crate::call::PATIENCE;
-use crate::call::framed;
+use crate::call::{Connection, PATIENCE, framed};
 use crate::support::Gateway;
 
 const CHECK: &str = "/grpc.health.v1.Health/Check";

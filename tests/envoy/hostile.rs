@@ -2,30 +2,18 @@
 
 use std::net::TcpStream;
 
-use envoy_types::pb::envoy::config::core::v3::HeaderMap;
-use envoy_types::pb::envoy::config::core::v3::HeaderValue;
-use envoy_types::pb::envoy::service::auth::v3::AttributeContext;
-use envoy_types::pb::envoy::service::auth::v3::CheckRequest;
-use envoy_types::pb::envoy::service::auth::v3::CheckResponse;
-use envoy_types::pb::envoy::service::auth::v3::attribute_context::HttpRequest;
-use envoy_types::pb::envoy::service::auth::v3::attribute_context::Request;
-use envoy_types::pb::envoy::service::auth::v3::check_response;
-use envoy_types::pb::envoy::service::ext_proc::v3::HttpBody;
-use envoy_types::pb::envoy::service::ext_proc::v3::HttpHeaders;
-use envoy_types::pb::envoy::service::ext_proc::v3::ProcessingRequest;
-use envoy_types::pb::envoy::service::ext_proc::v3::ProcessingResponse;
-use envoy_types::pb::envoy::service::ext_proc::v3::processing_request;
-use envoy_types::pb::google::protobuf::Struct;
-use envoy_types::pb::google::protobuf::Value;
+use envoy_types::pb::envoy::config::core::v3::{HeaderMap, HeaderValue};
+use envoy_types::pb::envoy::service::auth::v3::attribute_context::{HttpRequest, Request};
+use envoy_types::pb::envoy::service::auth::v3::{AttributeContext, CheckRequest, CheckResponse, check_response};
+use envoy_types::pb::envoy::service::ext_proc::v3::{
+    HttpBody, HttpHeaders, ProcessingRequest, ProcessingResponse, processing_request,
+};
 use envoy_types::pb::google::protobuf::value::Kind;
+use envoy_types::pb::google::protobuf::{Struct, Value};
 use prost::Message;
 
-use crate::call::Called;
-use crate::call::Connection;
-use crate::call::framed;
-use crate::support::Gateway;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use crate::call::{Called, Connection, framed};
+use crate::support::{Gateway, Stopwatch, eventually};
 
 const CHECK: &str = "/envoy.service.auth.v3.Authorization/Check";
 const PROCESS: &str = "/envoy.service.ext_proc.v3.ExternalProcessor/Process";

@@ -1,24 +1,16 @@
 //! Calls that describe no request: each is in the request log with its cause, in the metrics, and named to the operator.
 
-use envoy_types::pb::envoy::config::core::v3::HeaderMap;
-use envoy_types::pb::envoy::config::core::v3::HeaderValue;
+use envoy_types::pb::envoy::config::core::v3::{HeaderMap, HeaderValue};
 use envoy_types::pb::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
-use envoy_types::pb::envoy::service::auth::v3::AttributeContext;
-use envoy_types::pb::envoy::service::auth::v3::CheckRequest;
-use envoy_types::pb::envoy::service::auth::v3::attribute_context::HttpRequest;
-use envoy_types::pb::envoy::service::auth::v3::attribute_context::Request;
-use envoy_types::pb::envoy::service::ext_proc::v3::HttpHeaders;
-use envoy_types::pb::envoy::service::ext_proc::v3::ProcessingRequest;
-use envoy_types::pb::envoy::service::ext_proc::v3::processing_request;
+use envoy_types::pb::envoy::service::auth::v3::attribute_context::{HttpRequest, Request};
+use envoy_types::pb::envoy::service::auth::v3::{AttributeContext, CheckRequest};
+use envoy_types::pb::envoy::service::ext_proc::v3::{HttpHeaders, ProcessingRequest, processing_request};
 use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
 use prost::Message;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::call::Connection;
-use crate::call::framed;
-use crate::support::Gateway;
-use crate::support::eventually;
+use crate::call::{Connection, framed};
+use crate::support::{Gateway, eventually};
 
 const CHECK: &str = "/envoy.service.auth.v3.Authorization/Check";
 const PROCESS: &str = "/envoy.service.ext_proc.v3.ExternalProcessor/Process";

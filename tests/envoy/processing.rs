@@ -1,17 +1,11 @@
 //! Envoy shows requests and answers with `ext_proc`.
 
-use std::sync::Arc;
-use std::sync::Barrier;
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
 use crate::rig::Rig;
-use crate::support::Answer;
-use crate::support::Origin;
-use crate::support::RawClient;
-use crate::support::Received;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use crate::support::{Answer, Origin, RawClient, Received, Stopwatch, eventually, throughout};
 
 const FILE: &str = "envoy-ext-proc.yaml";
 
@@ -155,8 +149,7 @@ fn where_a_limit_reads_the_body_the_application_gets_nothing_before_the_decision
     for client in &mut clients {
         client.send(head);
     }
-    thread::sleep(Duration::from_millis(500));
-    assert_eq!(heads(), 0);
+    throughout(Duration::from_millis(500), || assert_eq!(heads(), 0));
     let statuses: Vec<u16> = clients.iter_mut().map(|client| client.send("username=alice").response().status).collect();
     assert_eq!((statuses, heads()), (vec![200, 429, 429], 1));
 }
@@ -173,7 +166,7 @@ fn an_upgrade_on_a_route_that_reads_bodies_goes_through() {
                 continue;
             }
             exchange.write("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n");
-            thread::sleep(Duration::from_secs(1));
+            exchange.pause(Duration::from_secs(1));
             return;
         }
     });

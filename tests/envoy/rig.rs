@@ -1,9 +1,6 @@
 //! Envoy in front of an application, and the gateway that it asks.
 
-use crate::support::Envoy;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Request;
+use crate::support::{Envoy, Gateway, Origin, Request};
 
 /// The three servers of a test.
 #[derive(Debug)]

@@ -1,13 +1,10 @@
 //! Containers on a private network. Each has its own address and sees this machine's `/usr`.
 
-use std::net::Ipv4Addr;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::process::Command;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
-use crate::support::docker;
-use crate::support::succeed;
+use crate::support::{docker, succeed};
 
 /// A private network and the image of its containers; both are removed when it is dropped.
 #[derive(Debug)]

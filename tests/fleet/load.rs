@@ -1,13 +1,10 @@
 //! Clients that always ask for more than the limits admit, and the answers they got.
 
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering;
-use std::thread;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::support::Caller;
-use crate::support::Stopwatch;
+use crate::support::{Caller, Stopwatch, repeat_until};
 
 /// The routes, named after their policy for outages.
 pub(super) const POLICIES: [&str; 2] = ["deny", "local"];
@@ -35,23 +32,26 @@ pub(super) struct Sample {
 pub(super) fn ask(gateway: usize, address: SocketAddr, clock: Stopwatch, over: &AtomicBool) -> Vec<Sample> {
     let mut callers: Vec<Caller> = (0..CONNECTIONS).map(|_| Caller::default()).collect();
     let mut samples = Vec::new();
-    while !over.load(Ordering::SeqCst) {
-        let asked: Vec<(usize, Duration)> = callers
-            .iter_mut()
-            .enumerate()
-            .map(|(place, caller)| {
-                let policy = place % POLICIES.len();
-                let sent = clock.elapsed();
-                let target = format!("/{}/{gateway}", POLICIES[policy]);
-                caller.ask(address, &target, &format!("key-{}", fastrand::usize(..KEYS)), clock);
-                (policy, sent)
-            })
-            .collect();
-        for (caller, (policy, sent)) in callers.iter_mut().zip(asked) {
-            let status = caller.answer();
-            samples.push(Sample { policy, sent, answered: clock.elapsed(), status });
-        }
-        thread::sleep(PAUSE);
-    }
+    repeat_until(
+        || over.load(Ordering::SeqCst),
+        PAUSE,
+        || {
+            let asked: Vec<(usize, Duration)> = callers
+                .iter_mut()
+                .enumerate()
+                .map(|(place, caller)| {
+                    let policy = place % POLICIES.len();
+                    let sent = clock.elapsed();
+                    let target = format!("/{}/{gateway}", POLICIES[policy]);
+                    caller.ask(address, &target, &format!("key-{}", fastrand::usize(..KEYS)), clock);
+                    (policy, sent)
+                })
+                .collect();
+            for (caller, (policy, sent)) in callers.iter_mut().zip(asked) {
+                let status = caller.answer();
+                samples.push(Sample { policy, sent, answered: clock.elapsed(), status });
+            }
+        },
+    );
     samples
 }

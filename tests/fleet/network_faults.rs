@@ -4,22 +4,11 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-use crate::load;
-use crate::load::KEYS;
-use crate::load::POLICIES;
-use crate::load::Sample;
-use crate::outages;
+use crate::load::{KEYS, POLICIES, Sample};
 use crate::outages::Outage;
-use crate::site::Fleet;
-use crate::site::GATEWAYS;
-use crate::site::MOST;
-use crate::site::WINDOW_SECONDS;
-use crate::support::Arrival;
-use crate::support::Caller;
-use crate::support::StopOnDrop;
-use crate::support::Stopwatch;
-use crate::support::eventually;
-use crate::support::surely_decided_within;
+use crate::site::{Fleet, GATEWAYS, MOST, WINDOW_SECONDS};
+use crate::support::{Arrival, Caller, StopOnDrop, Stopwatch, eventually, surely_decided_within};
+use crate::{load, outages};
 
 const WINDOW: Duration = Duration::from_secs(WINDOW_SECONDS);
 

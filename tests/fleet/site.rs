@@ -1,17 +1,14 @@
 //! The fleet: an application on this machine, three gateways and six Redis servers in containers.
 
-use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use tempfile::TempDir;
 
-use crate::containers::Container;
-use crate::containers::Network;
-use crate::support::Ledger;
-use crate::support::eventually;
+use crate::containers::{Container, Network};
+use crate::support::{Ledger, eventually};
 
 pub(super) const GATEWAYS: usize = 3;
 

@@ -6,8 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use crate::proxies;
-use crate::proxies::Asking;
-use crate::proxies::Ready;
+use crate::proxies::{Asking, Ready};
 
 const LUA: &str = include_str!("../../config/with/apache.lua");
 

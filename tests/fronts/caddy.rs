@@ -4,8 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use crate::proxies;
-use crate::proxies::Asking;
-use crate::proxies::Ready;
+use crate::proxies::{Asking, Ready};
 
 const FILE: &str = include_str!("../../config/with/Caddyfile");
 

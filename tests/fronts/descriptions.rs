@@ -1,13 +1,7 @@
 //! Which request is judged, and what is not one.
 
-use crate::question::ONE_LOGIN;
-use crate::question::ask;
-use crate::question::ask_as_nginx;
-use crate::question::asked;
-use crate::question::bare;
-use crate::support::Gateway;
-use crate::support::Request;
-use crate::support::eventually;
+use crate::question::{ONE_LOGIN, ask, ask_as_nginx, asked, bare};
+use crate::support::{Gateway, Request, eventually};
 
 const FORWARDED: [(&str, &str); 4] = [
     ("X-Forwarded-Method", "GET"),

@@ -2,13 +2,8 @@
 
 use std::process::Command;
 
-use crate::question::ONE_LOGIN;
-use crate::question::ask;
-use crate::question::ask_as_nginx;
-use crate::question::asked;
-use crate::support::Request;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use crate::question::{ONE_LOGIN, ask, ask_as_nginx, asked};
+use crate::support::{Request, Stopwatch, eventually};
 
 #[test]
 fn a_request_that_may_pass_is_answered_200_without_a_body() {

@@ -3,8 +3,7 @@
 use std::process::Command;
 
 use crate::proxies;
-use crate::proxies::Asking;
-use crate::proxies::Ready;
+use crate::proxies::{Asking, Ready};
 
 const LUA: &str = include_str!("../../config/with/haproxy.lua");
 

@@ -2,14 +2,8 @@
 
 use std::time::Duration;
 
-use crate::question::ONE_LOGIN;
-use crate::question::ask;
-use crate::question::ask_at;
-use crate::question::asked;
-use crate::support::Gateway;
-use crate::support::RawClient;
-use crate::support::Request;
-use crate::support::eventually;
+use crate::question::{ONE_LOGIN, ask, ask_at, asked};
+use crate::support::{Gateway, RawClient, Request, eventually};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 

@@ -1,22 +1,13 @@
 //! Real proxies, with exactly the ready configurations of `config/with`.
 
-use std::fs;
-use std::io::Read;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
-use crate::support::Exchange;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Program;
-use crate::support::Request;
-use crate::support::Stopwatch;
-use crate::support::check_judged_targets;
-use crate::support::dropped_headers;
+use crate::support::{Exchange, Gateway, Origin, Program, Request, Stopwatch, check_judged_targets, dropped_headers};
 
 /// A proxy that asks a gateway, in front of an application.
 pub(crate) struct Asking {

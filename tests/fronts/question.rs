@@ -2,8 +2,7 @@
 
 use std::net::SocketAddr;
 
-use crate::support::Gateway;
-use crate::support::Request;
+use crate::support::{Gateway, Request};
 
 /// A gateway that answers questions, and forwards requests on another listener. `rules` are the rest of its configuration.
 pub(crate) fn asked(rules: &str) -> Gateway {

@@ -1,9 +1,7 @@
 //! Questions as Traefik asks them, to the byte: its own binary is in no package of Debian.
 
 use crate::question::asked;
-use crate::support::Gateway;
-use crate::support::Response;
-use crate::support::dropped_headers;
+use crate::support::{Gateway, Response, dropped_headers};
 
 const RULES: &str = "\
 upstream: http://127.0.0.1:9
@@ -33,7 +31,7 @@ fn a_question_without_a_body() {
     assert_eq!(answer(&gateway, &headers("GET", "/page/1?a=b%20c"), "").status, 200);
     let denied = answer(&gateway, &headers("GET", "/page/%31?a=b"), "");
     assert_eq!(denied.status, 429);
-    assert!(denied.text().contains("<title>Too Many Requests</title>") && denied.header("retry-after").is_some());
+    assert!(denied.text().contains("<title>Too many attempts</title>") && denied.header("retry-after").is_some());
     let line = gateway.log_line("/page/1");
     assert_eq!((&line["client"], &line["scheme"]), (&"203.0.113.9".into(), &"https".into()));
     assert_eq!(line["user_agent"], "Mozilla/5.0");

@@ -1,7 +1,6 @@
 //! What is refused unless `server.accept` names it.
 
-use crate::support::Gateway;
-use crate::support::Origin;
+use crate::support::{Gateway, Origin};
 
 const ACCEPT: &str = "server: {accept: [bare_lf, utf8_target]}\nlimits: [{name: of-the-path, key: path, rate: 1/hour}]";
 

@@ -1,7 +1,6 @@
 //! Lists: allow, deny, only.
 
-use crate::support::Gateway;
-use crate::support::Origin;
+use crate::support::{Gateway, Origin};
 
 #[test]
 fn a_listed_client_is_refused_with_403_and_nothing_is_sent_upstream() {

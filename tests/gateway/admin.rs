@@ -1,12 +1,8 @@
 //! The health checks and metrics of the admin listener.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::RawClient;
-use crate::support::Request;
+use crate::support::{Gateway, Origin, RawClient, Request};
 
 fn with_admin(config: &str) -> Gateway {
     Gateway::start(format!("admin: {{address: 127.0.0.1:0}}\n{config}"))

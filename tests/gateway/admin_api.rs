@@ -1,13 +1,8 @@
 //! The admin API: authorisation, limits and their keys, resets.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::RedisServer;
-use crate::support::Request;
-use crate::support::eventually;
+use crate::support::{Gateway, Origin, RedisServer, Request, eventually};
 
 /// In memory, and on a Redis: what the API says is the same.
 fn on_each_store(config: &str, check: impl Fn(&Gateway, &Origin)) {
@@ -215,13 +210,4 @@ fn without_a_token_no_page_of_another_site_may_ask() {
     assert_eq!(ask("rebound.example", &[]), 403);
     assert_eq!(ask(&here, &[("Origin", "https://evil.example")]), 403);
     assert_eq!(ask(&here, &[("Sec-Fetch-Site", "cross-site")]), 403);
-}
-
-#[test]
-fn the_description_is_there_and_names_the_api() {
-    let gateway = Gateway::start("admin: {address: 127.0.0.1:0}\nupstream: http://127.0.0.1:1\n");
-    let request = Request::new(gateway.admin(), "GET", "/openapi.json").host("localhost");
-    let document = json_of(&request);
-    assert_eq!(document["openapi"], "3.1.0");
-    assert!(document["paths"]["/api/v1/limits/{name}/state"]["delete"].is_object());
 }

@@ -5,12 +5,7 @@ use std::thread;
 
 use serde_json::Value;
 
-use crate::support::ApiDescription;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Request;
-use crate::support::Response;
-use crate::support::eventually;
+use crate::support::{ApiDescription, Gateway, Origin, Request, Response, eventually};
 
 const ADMIN: &str = "admin: {address: 127.0.0.1:0}\n";
 

@@ -4,11 +4,7 @@ use std::thread;
 
 use serde_json::Value;
 
-use crate::support::ApiDescription;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Request;
-use crate::support::eventually;
+use crate::support::{ApiDescription, Gateway, Origin, Request, eventually};
 
 const ADMIN: &str = "admin: {address: 127.0.0.1:0}\n";
 
@@ -129,4 +125,39 @@ fn what_check_warns_of_is_advice() {
     assert_ne!(moved[0]["message"], all[0]["message"]);
     gateway.reload(format!("{ADMIN}upstream: http://127.0.0.1:1\n"));
     assert_eq!(advice(&gateway), Vec::<Value>::new());
+}
+
+#[test]
+fn logins_below_another_prefix_are_told_once_and_gone_when_the_route_is_moved() {
+    let origin = Origin::answering(|request| {
+        let status = if request.target.starts_with("/gone/") { 404 } else { 200 };
+        crate::support::Answer::new(status, &[], "")
+    });
+    let recipe = crate::support::Folder::empty().run(&["recipe", "wordpress", "--upstream", &origin.url()]).stdout;
+    let recipe = recipe.replace("0.0.0.0:8080", "127.0.0.1:0").replace("127.0.0.1:9090", "127.0.0.1:0");
+    let gateway = Gateway::start(&recipe);
+    let post = |target: &str, count: usize| {
+        for number in 0..count {
+            let request = gateway.post(target).from(&format!("127.0.1.{}", number + 1));
+            request.form(&format!("log=user{number}&pwd=x")).send();
+        }
+    };
+    // Others than logins, one that the application does not have, and one that is met by its limits.
+    post("/blog/wp-comments-post.php", 12);
+    post("/gone/wp-login.php", 12);
+    post("/wp-login.php", 12);
+    post("/blog/wp-login.php", 9);
+    eventually("all are counted", || gateway.stdout().len() >= 45);
+    assert_eq!(kinds(&gateway), Vec::<String>::new());
+    post("/blog/wp-login.php", 3);
+    eventually("they are told", || kinds(&gateway) == ["unlimited_login"]);
+    let all = advice(&gateway);
+    let help = all[0]["help"].as_str().expect("a text");
+    assert!(help.contains("`portcullis recipe wordpress --prefix /blog`"), "{all:?}");
+    post("/blog/wp-login.php", 3);
+    eventually("it is logged", || gateway.stderr().iter().any(|line| line.contains("unlimited_login")));
+    let logged = gateway.stderr().iter().filter(|line| line.contains("\"advice\":\"unlimited_login\"")).count();
+    assert_eq!(logged, 1);
+    gateway.reload(recipe.replace("match: POST /wp-login.php", "match: POST /blog/wp-login.php"));
+    eventually("it is mended", || kinds(&gateway).is_empty());
 }

@@ -2,12 +2,8 @@
 
 use serde_json::Value;
 
-use crate::advice::advice;
-use crate::advice::kinds;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Request;
-use crate::support::eventually;
+use crate::advice::{advice, kinds};
+use crate::support::{Gateway, Origin, Request, eventually};
 
 const ADMIN: &str = "admin: {address: 127.0.0.1:0}\n";
 

@@ -3,15 +3,9 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::RedisServer;
-use crate::support::eventually;
-use crate::support::key_without_digits;
-use crate::support::without_digits;
+use crate::support::{Gateway, Origin, RedisServer, eventually, key_without_digits, without_digits};
 
 const LIMITS: &str = "\
 routes:

@@ -1,17 +1,11 @@
 //! Bad input on every operation of the admin API: a problem document, and nothing has changed. The operations are those of the
 //! description, so that no new one is left out.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::ApiDescription;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Request;
-use crate::support::Response;
+use crate::support::{ApiDescription, Gateway, Origin, Request, Response};
 
 const LIMITS: &str = "
 limits:

@@ -1,20 +1,12 @@
 //! Bans by limits.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::RedisServer;
-use crate::support::Request;
-use crate::support::Response;
-use crate::support::eventually;
+use crate::support::{Answer, Gateway, Origin, RedisServer, Request, Response, eventually};
 
 /// In memory, and on a Redis: what bans do is the same.
 pub(crate) fn on_each_store(config: &str, check: impl Fn(&Gateway, &Origin)) {

@@ -5,9 +5,7 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Request;
+use crate::support::{Gateway, Origin, Request};
 
 const FORM: &str = "application/x-www-form-urlencoded";
 

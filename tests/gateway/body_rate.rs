@@ -1,22 +1,15 @@
 //! Bodies that are sent or read too slowly are cut off.
 
-use std::io::Read as _;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Request;
-use http::StatusCode;
+use http::{Request, StatusCode};
 
 use crate::http2::over_http2;
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::RawClient;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use crate::support::{Answer, Gateway, Origin, RawClient, Stopwatch, eventually};
 
 const IDLE: Duration = Duration::from_millis(400);
 const STEP: Duration = Duration::from_millis(50);
@@ -109,7 +102,7 @@ fn a_body_that_keeps_the_pace_arrives_however_long_it_takes_and_without_a_rate_a
 fn an_application_that_holds_a_body_back_is_not_the_clients_fault() {
     let origin = Origin::scripted(|mut exchange| {
         let Some(mut received) = exchange.head() else { return };
-        thread::sleep(6 * IDLE);
+        exchange.pause(6 * IDLE);
         exchange.body(&mut received);
         exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
     });
@@ -124,7 +117,7 @@ fn an_application_that_says_little_now_and_then_is_let_go_on() {
         exchange.request();
         exchange.write("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n");
         for _ in 0..8 {
-            thread::sleep(IDLE / 2);
+            exchange.pause(IDLE / 2);
             exchange.write("5\r\ndata\n\r\n");
         }
         exchange.write("0\r\n\r\n");

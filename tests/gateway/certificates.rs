@@ -2,14 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::ApiDescription;
-use crate::support::CertificateAuthority;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::eventually;
+use crate::support::{ApiDescription, CertificateAuthority, Gateway, Origin, eventually};
 use crate::tls::gateway;
 
 const ADMIN: &str = "admin: {address: 127.0.0.1:0}\n";

@@ -3,15 +3,7 @@
 use std::thread;
 
 use crate::chromium::Chromium;
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::RedisServer;
-use crate::support::Request;
-use crate::support::Response;
-use crate::support::attribute;
-use crate::support::eventually;
-use crate::support::solve;
+use crate::support::{Answer, Gateway, Origin, RedisServer, Request, Response, attribute, eventually, solve};
 
 const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 

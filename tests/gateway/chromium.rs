@@ -1,8 +1,6 @@
 //! A real browser.
 
-use std::process::Child;
-use std::process::Command;
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 

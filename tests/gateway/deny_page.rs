@@ -1,8 +1,6 @@
 //! The page and the problem document of a denial.
 
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Response;
+use crate::support::{Gateway, Origin, Response};
 
 const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 

@@ -1,22 +1,16 @@
 //! Without free descriptors the gateway stops accepting, without spinning, and goes on by itself. Open connections are
 //! served meanwhile.
 
-use std::fs;
 use std::num::NonZeroUsize;
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use http::Request;
 use tokio::task::JoinSet;
 
-use super::http2::ask;
-use super::http2::over_http2;
+use super::http2::{ask, over_http2};
 use crate::http2_origin::Http2Origin;
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::RawClient;
-use crate::support::eventually;
+use crate::support::{Answer, Gateway, Origin, RawClient, eventually};
 
 /// As many descriptors as the gateway may have. A dozen are its own, and six of each core.
 fn descriptors() -> u32 {

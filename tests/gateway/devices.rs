@@ -1,12 +1,6 @@
 //! Device cookies over real sockets: which client gets one, what it is worth, and that the application never sees it.
 
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::RedisServer;
-use crate::support::Request;
-use crate::support::Response;
-use crate::support::eventually;
+use crate::support::{Answer, Gateway, Origin, RedisServer, Request, Response, eventually};
 
 const PREFIX: &str = "portcullis_device_";
 

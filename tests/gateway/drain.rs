@@ -6,13 +6,8 @@ use std::time::Duration;
 use http::Request;
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::http2::ask;
-use crate::http2::over_http2;
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use crate::http2::{ask, over_http2};
+use crate::support::{Answer, Gateway, Origin, Stopwatch, eventually, until};
 
 #[test]
 fn a_slow_request_is_finished_and_no_new_connection_is_taken() {
@@ -103,9 +98,7 @@ fn streams_of_http2_are_finished() {
     let status = over_http2(&gateway, async |sender| {
         let request = Request::get("http://app.example/").body(()).expect("a request");
         let (answered, ()) = tokio::join!(ask(&sender, request, None), async {
-            while origin.count() == 0 {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
+            until("the application is asked", || origin.count() > 0).await;
             gateway.signal("TERM");
         });
         answered.expect("an answer").status

@@ -1,15 +1,12 @@
 //! The event stream of the admin API.
 
-use std::io::BufRead;
-use std::io::BufReader;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::Gateway;
-use crate::support::Origin;
+use crate::support::{Gateway, Origin};
 
 /// A stream that is listened to.
 struct Listener(BufReader<TcpStream>);

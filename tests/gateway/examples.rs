@@ -1,25 +1,15 @@
 //! Every configuration of `config/`, in front of an application that it is for, under ordinary traffic: nothing looks
 //! misconfigured.
 
-use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::process::Command;
-use std::process::Output;
-use std::process::Stdio;
-use std::thread;
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
+use std::{fs, thread};
 
 use serde_json::Value;
 
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Received;
-use crate::support::RedisServer;
-use crate::support::Request;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use crate::support::{Answer, Gateway, Origin, Received, RedisServer, Request, Stopwatch, eventually};
 
 /// What ordinary clients send to an application.
 struct Traffic {
@@ -54,7 +44,7 @@ fn traffic(file: &str) -> Traffic {
         "login-dokuwiki.yaml" => Traffic {
             // Some clients have a password for HTTP Basic, too.
             login: |request, user, password| {
-                let basic = portcullis::base64::encode(format!("{user}:{password}").as_bytes());
+                let basic = portcullis::words::base64::encode(format!("{user}:{password}").as_bytes());
                 request.header("Authorization", &format!("Basic {basic}")).form(&format!("u={user}&p={password}"))
             },
             seldom: &[("POST", "/doku.php?id=start&do=save"), ("POST", "/lib/exe/xmlrpc.php")],
@@ -173,8 +163,10 @@ fn adapted(file: &str, origin: &Origin, redis: &RedisServer) -> String {
         ("redis://127.0.0.1:6379/0", &redis),
         ("redis://redis:6379/0", &redis),
         ("10.0.0.10", PROXY),
+        ("jwks_url: https://id.example.com/.well-known/jwks.json", "jwks_file: keys/issuer.json"),
         ("/var/lib/portcullis/", ""),
         ("/var/log/portcullis/", ""),
+        ("\npages: pages ", concat!("\npages: ", env!("CARGO_MANIFEST_DIR"), "/config/pages ")),
     ]
     .iter()
     .fold(text, |text, (written, here)| text.replace(written, here));

@@ -2,21 +2,14 @@
 
 use std::fs;
 use std::fs::File;
-use std::io::BufRead;
-use std::io::BufReader;
-use std::io::Read;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::process::Command;
-use std::process::Output;
-use std::process::Stdio;
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::eventually;
+use crate::support::{Gateway, Origin, Stopwatch, eventually, repeat_until};
 
 fn fifo(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().expect("mkfifo is installed").success());
@@ -37,14 +30,10 @@ fn run(folder: &Path, arguments: &[&str], input: Option<&str>) -> Output {
     if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
         stdin.write_all(input.as_bytes()).expect("it reads");
     }
-    let mut has_ended = false;
-    for _ in 0..1000 {
-        has_ended = child.try_wait().expect("a child of ours").is_some();
-        if has_ended {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let waited = Stopwatch::start();
+    let mut has_ended = || child.try_wait().expect("a child of ours").is_some();
+    repeat_until(|| has_ended() || waited.elapsed() > LONGEST, Duration::from_millis(20), || ());
+    let has_ended = has_ended();
     if !has_ended {
         child.kill().expect("a child of ours");
     }
@@ -52,6 +41,9 @@ fn run(folder: &Path, arguments: &[&str], input: Option<&str>) -> Output {
     assert!(has_ended, "`portcullis {arguments:?}` hangs: {}", String::from_utf8_lossy(&output.stderr));
     output
 }
+
+/// Longer than any command takes that does not hang.
+const LONGEST: Duration = Duration::from_secs(20);
 
 /// Every place of a configuration where a file is read, with `PATH` for its name.
 const READ: [&str; 7] = [

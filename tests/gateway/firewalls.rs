@@ -7,8 +7,7 @@ use std::process::Command;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::support::Gateway;
-use crate::support::python;
+use crate::support::{Gateway, python};
 
 /// Banned networks, some of them within others, and for longer.
 const BANNED: [(&str, &str); 7] = [

@@ -1,11 +1,9 @@
 //! A gateway without a configuration file, and starts that fail.
 
 use std::net::TcpListener;
-use std::process::Command;
-use std::process::Output;
+use std::process::{Command, Output};
 
-use crate::support::Gateway;
-use crate::support::Origin;
+use crate::support::{Gateway, Origin};
 
 #[test]
 fn flags_alone_limit_a_login() {

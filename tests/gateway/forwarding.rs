@@ -1,8 +1,6 @@
 //! Requests and answers are forwarded unchanged, apart from what must change.
 
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
+use crate::support::{Answer, Gateway, Origin};
 
 fn before(origin: &Origin) -> Gateway {
     Gateway::start(format!("upstream: {}", origin.url()))
@@ -430,4 +428,27 @@ fn trailers_pass_both_ways_but_not_those_that_may_not_be_there() {
     assert_eq!(received.trailers.names(), ["x-check"]);
     assert_eq!(response.trailers.get("x-sum"), Some("42"));
     assert_eq!(response.trailers.get("content-length"), None);
+}
+
+#[test]
+fn an_answer_of_one_client_never_reaches_another() {
+    let origin = Origin::answering(|received| Answer::ok(format!("for {}", received.target)));
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let gateway = &gateway;
+            scope.spawn(move || {
+                let mut client = gateway.connect();
+                for number in 0..100 {
+                    let target = format!("/{thread}/{number}");
+                    assert_eq!(gateway.get(&target).send_on(&mut client).text(), format!("for {target}"));
+                    // Every seventh leaves while its answer is on the way.
+                    if number % 7 == 0 {
+                        client.send(gateway.get("/left").bytes());
+                        client = gateway.connect();
+                    }
+                }
+            });
+        }
+    });
 }

@@ -1,16 +1,9 @@
 //! A file system that hangs delays no signal and no client.
 
-use std::process::Child;
-use std::process::Command;
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::HangingFiles;
-use crate::support::Origin;
-use crate::support::Request;
-use crate::support::eventually;
+use crate::support::{Answer, Gateway, HangingFiles, Origin, Request, eventually};
 
 /// A gateway that reads one of these files, which hangs, and is at it.
 fn reading(files: &HangingFiles, origin: &Origin) -> Gateway {

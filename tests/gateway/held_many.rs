@@ -6,11 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::memory::connections;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Request;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use crate::support::{Gateway, Origin, Request, Stopwatch, eventually};
 
 /// The median and the worst of so many requests that no limit is about, in microseconds.
 fn latency(gateway: &Gateway) -> (u128, u128) {

@@ -4,10 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Request;
-use crate::support::eventually;
+use crate::support::{Gateway, Origin, Request, eventually};
 
 fn config(origin: &Origin, more: &str) -> String {
     format!(

@@ -6,36 +6,18 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use bytes::Bytes;
-use h2::client::ResponseFuture;
-use h2::client::SendRequest;
-use http::Request;
-use http::StatusCode;
+use h2::client::{ResponseFuture, SendRequest};
+use http::{Request, StatusCode};
 use tokio::task::JoinSet;
 
-use crate::http2::ask;
-use crate::http2::over_http2;
-use crate::http2_abuse::CONTINUATION;
-use crate::http2_abuse::DATA;
-use crate::http2_abuse::END_HEADERS;
-use crate::http2_abuse::END_STREAM;
-use crate::http2_abuse::GOAWAY;
-use crate::http2_abuse::HEADERS;
-use crate::http2_abuse::POST;
-use crate::http2_abuse::PREFACE;
-use crate::http2_abuse::RST_STREAM;
-use crate::http2_abuse::SETTINGS;
-use crate::http2_abuse::WINDOW_UPDATE;
-use crate::http2_abuse::field;
-use crate::http2_abuse::frame;
-use crate::http2_abuse::get;
-use crate::http2_abuse::head;
-use crate::http2_abuse::read_frame;
-use crate::http2_abuse::stream;
+use crate::http2::{ask, over_http2};
+use crate::http2_abuse::{
+    CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, POST, PREFACE, RST_STREAM, SETTINGS, WINDOW_UPDATE,
+    field, frame, get, head, read_frame, stream,
+};
 use crate::memory::reader;
 use crate::small_frames::settled;
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
+use crate::support::{Answer, Gateway, Origin};
 
 /// What one connection may take, in KiB: that includes some 16 KiB for each stream in a build for debugging.
 const EACH: u64 = 7 * 1024;

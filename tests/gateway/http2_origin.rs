@@ -1,25 +1,17 @@
 //! An application that speaks nothing but HTTP/2.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use h2::Reason;
-use h2::RecvStream;
-use h2::server;
 use h2::server::SendResponse;
-use http::HeaderValue;
-use http::Request;
-use http::Response;
+use h2::{Reason, RecvStream, server};
 use http::request::Parts;
-use tokio::io::AsyncReadExt;
-use tokio::io::AsyncWriteExt;
-use tokio::net::TcpListener;
-use tokio::net::TcpStream;
+use http::{HeaderValue, Request, Response};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 use tokio::sync::Barrier;
 

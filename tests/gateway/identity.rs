@@ -1,8 +1,6 @@
 //! The client address: the peer, or what a trusted proxy says.
 
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Response;
+use crate::support::{Gateway, Origin, Response};
 
 fn behind_trusted_proxy(origin: &Origin, client_ip: &str) -> Gateway {
     Gateway::start(format!(

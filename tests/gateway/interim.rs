@@ -1,19 +1,14 @@
 //! Informational answers: 100 for a body that waits for it, and 103 from the application.
 
-use std::io::Write;
 use std::time::Duration;
 
 use bytes::Bytes;
-use h2::client::ResponseFuture;
-use h2::client::SendRequest;
-use http::Request;
-use http::StatusCode;
+use h2::client::{ResponseFuture, SendRequest};
+use http::{Request, StatusCode};
 
 use crate::http2::over_http2;
 use crate::http2_origin::Http2Origin;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Stopwatch;
+use crate::support::{Gateway, Origin, Stopwatch};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
@@ -225,9 +220,8 @@ fn hints_without_end_are_cut_and_those_now_and_then_as_well() {
     let origin = Origin::scripted(|mut exchange| {
         let Some(received) = exchange.request() else { return };
         let pause = if received.target == "/slow" { Duration::from_millis(100) } else { Duration::ZERO };
-        let mut stream = exchange.into_stream();
-        while stream.write_all(b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n").is_ok() {
-            std::thread::sleep(pause);
+        while exchange.write("HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n") {
+            exchange.pause(pause);
         }
     });
     let gateway = Gateway::start(format!(

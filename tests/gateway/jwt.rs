@@ -1,26 +1,17 @@
 //! Claims of verified tokens: who is counted by them, where their keys come from, and what happens when those change.
 
 use std::fs;
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
-use portcullis::clock;
-use portcullis::clock::Timestamp;
-use serde_json::Value;
-use serde_json::json;
+use portcullis::words::clock;
+use portcullis::words::clock::Timestamp;
+use serde_json::{Value, json};
 
 use crate::advice::advice;
-use crate::support::Answer;
-use crate::support::CertificateAuthority;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Request;
-use crate::support::SecureOrigin;
-use crate::support::SigningKey;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use crate::support::{
+    Answer, CertificateAuthority, Gateway, Origin, Request, SecureOrigin, SigningKey, Stopwatch, eventually,
+};
 
 fn now() -> u64 {
     clock::wall().since(Timestamp::EPOCH).as_secs()

@@ -1,19 +1,13 @@
 //! What a limit made of a request: its story, its metric and the history say the same as the request.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::bans::post;
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Response;
-use crate::support::eventually;
+use crate::support::{Answer, Gateway, Origin, Response, eventually};
 
 fn start(origin: &Origin, then: &str, more: &str) -> Gateway {
     Gateway::start(format!(

@@ -1,17 +1,10 @@
 //! The request log: what it has, and what it never has.
 
 use http::Request;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::http2::ask as ask_over_http2;
-use crate::http2::over_http2;
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::RedisServer;
-use crate::support::eventually;
-use crate::support::without_digits;
+use crate::http2::{ask as ask_over_http2, over_http2};
+use crate::support::{Answer, Gateway, Origin, RedisServer, eventually, without_digits};
 
 fn logged(origin: &Origin, more: &str) -> Gateway {
     Gateway::start(format!(

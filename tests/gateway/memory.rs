@@ -1,30 +1,17 @@
 //! What clients cost in memory that are many, slow or sly: `cargo test --test gateway memory:: -- --ignored --nocapture
 //! --test-threads 1`. Each test prints what it has found, and fails where that is more than is promised.
 
-use std::io::Read;
-use std::io::Write;
-use std::net::SocketAddr;
-use std::net::TcpStream;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::Resource;
-use rustix::process::Rlimit;
-use rustix::process::getrlimit;
-use rustix::process::setrlimit;
-use socket2::Domain;
-use socket2::Socket;
-use socket2::Type;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use socket2::{Domain, Socket, Type};
 
 use crate::bodies::gzip;
-use crate::support::Answer;
-use crate::support::CertificateAuthority;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Stopwatch;
-use crate::support::TlsClient;
-use crate::support::TlsClientConfig;
+use crate::support::{Answer, CertificateAuthority, Gateway, Origin, Stopwatch, TlsClient, TlsClientConfig};
 use crate::tls;
 
 /// Raises the bound on descriptors as far as the system allows, and says how many connections a gateway takes then, at
@@ -51,16 +38,10 @@ fn kib_of_the_idle<C>(gateway: &Gateway, count: usize, mut connect: impl FnMut()
 
 /// Resident memory once it stays the same, while others ask something now and then.
 fn settled(gateway: &Gateway, mut ask: impl FnMut()) -> u64 {
-    let waited = Stopwatch::start();
-    let (mut last, mut same) = (0, 0);
-    while same < 4 && waited.elapsed() < Duration::from_secs(30) {
-        thread::sleep(Duration::from_millis(750));
+    crate::support::settled(4, Duration::from_millis(750), || {
         ask();
-        let now = gateway.resident_kib();
-        same = if now == last { same + 1 } else { 0 };
-        last = now;
-    }
-    last
+        gateway.resident_kib()
+    })
 }
 
 /// What one idle connection may take, in KiB.

@@ -1,15 +1,11 @@
 //! Known clients outlive processes that are killed, however much of the last change is on disk.
 
-use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::eventually;
+use crate::support::{Answer, Gateway, Origin, eventually};
 use crate::takeover_counts::taken_over;
 
 /// A gateway with a snapshot, in front of an application that lets in whoever does not say that the password is wrong.

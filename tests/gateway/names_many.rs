@@ -1,18 +1,11 @@
 //! What it costs to keep known clients on disk: `cargo test --release --test gateway names_many:: -- --ignored --nocapture`.
 
-use std::fs;
-use std::io::Read;
-use std::io::Write;
-use std::net::SocketAddr;
-use std::net::TcpListener;
-use std::net::TcpStream;
-use std::thread;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
+use std::{fs, thread};
 
-use crate::support::Gateway;
-use crate::support::Request;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use crate::support::{Gateway, Request, Stopwatch, eventually};
 
 const NAMES: usize = 700_000;
 

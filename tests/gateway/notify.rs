@@ -1,18 +1,11 @@
 //! Webhooks: rate-limited, retried, and never in the way of a request.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Request;
-use crate::support::eventually;
-use crate::support::key_without_digits;
+use crate::support::{Answer, Gateway, Origin, Request, eventually, key_without_digits};
 
 fn told(webhook: &Origin) -> Vec<Value> {
     let parse = |text: String| serde_json::from_str(&text).expect("a webhook gets JSON");

@@ -3,9 +3,7 @@
 use std::fmt::Write;
 
 use crate::bodies::gzip;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Request;
+use crate::support::{Gateway, Origin, Request};
 
 /// A request with a user name, sent in one of the ways that can hold a NUL.
 struct Way {

@@ -1,10 +1,6 @@
 //! The description of the admin API, held against real answers.
 
-use crate::support::ApiDescription;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::RedisServer;
-use crate::support::Request;
+use crate::support::{ApiDescription, Gateway, Origin, RedisServer, Request};
 
 /// Every kind of limit and action.
 const LIMITS: &str = r#"

@@ -1,14 +1,8 @@
 //! Bans by operators.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::bans::api;
-use crate::bans::listed;
-use crate::bans::metric;
-use crate::bans::on_each_store;
-use crate::bans::post;
-use crate::bans::wait;
+use crate::bans::{api, listed, metric, on_each_store, post, wait};
 use crate::support::eventually;
 
 #[test]
@@ -185,6 +179,11 @@ fn what_is_not_understood_is_said_and_bans_nobody() {
             (json!({"address": "127.0.0.1"}), 400, "expected JSON"),
             (json!({"address": "127.0.0.1", "limit": "pace", "for": "1h"}), 400, "expected JSON"),
             (json!({"address": "localhost", "for": "1h"}), 400, "not an address"),
+            (json!({"address": "127.0.0.1", "addresses": ["127.0.0.1"], "for": "1h"}), 400, "expected JSON"),
+            (json!({"addresses": [], "for": "1h"}), 400, "1 to 10000"),
+            (json!({"addresses": ["127.0.0.1", "localhost"], "for": "1h"}), 400, "not an address"),
+            (json!({"addresses": ["127.0.0.1", "0.0.0.0/0"], "for": "1h", "force": true}), 400, "everyone"),
+            (json!({"addresses": ["127.0.0.1", "0.0.0.0/7"], "for": "1h"}), 400, "`\"force\": true`"),
             (json!({"address": "0.0.0.0/0", "for": "1h", "force": true}), 400, "everyone"),
             (json!({"address": "0.0.0.0/7", "for": "1h"}), 400, "`\"force\": true`"),
             (json!({"address": "2000::/15", "for": "1h", "force": false}), 400, "/16"),

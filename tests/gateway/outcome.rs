@@ -1,19 +1,13 @@
 //! The outcome of an answer: by status, header, cookie, body and JSON, compressed or not.
 
 use std::io::Write;
-use std::thread;
 use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use ruzstd::encoding::CompressionLevel;
-use ruzstd::encoding::compress_to_vec;
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Request;
-use crate::support::eventually;
+use crate::support::{Answer, Gateway, Origin, Request, eventually};
 
 fn gateway(origin: &Origin, outcome: &str) -> Gateway {
     Gateway::start(format!(
@@ -82,7 +76,7 @@ fn a_mark_is_found_in_every_encoding_and_however_the_page_is_cut_into_frames() {
             for (number, piece) in body.chunks(7).enumerate() {
                 exchange.write([format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat());
                 if number % 16 == 0 {
-                    thread::sleep(Duration::from_millis(1));
+                    exchange.pause(Duration::from_millis(1));
                 }
             }
             exchange.write("0\r\n\r\n");

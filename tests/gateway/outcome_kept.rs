@@ -1,9 +1,6 @@
 //! What a success clears: a client's own login buys no guesses at another account.
 
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Request;
+use crate::support::{Answer, Gateway, Origin, Request};
 
 /// Checks the password of the user name that it reads first, or last: applications differ in that.
 fn application(reads_last: bool) -> Origin {

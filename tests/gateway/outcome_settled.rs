@@ -1,21 +1,15 @@
 //! The store settles each outcome exactly once, whatever the client and the application do.
 
 use std::sync::Barrier;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::http2::ask;
-use crate::http2::over_http2;
+use crate::http2::{ask, over_http2};
 use crate::outcome::outcomes;
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Request;
-use crate::support::eventually;
+use crate::support::{Answer, Gateway, Origin, Request, eventually, until};
 
 /// A login form: 302 for the right password, 401 for others, each after a while.
 fn login_form(delay: Duration) -> Origin {
@@ -136,7 +130,7 @@ fn a_client_that_hangs_up_in_the_middle_of_the_answer_learns_nothing_and_gains_n
             let end = ends[asked.fetch_add(1, Ordering::SeqCst).min(1)];
             let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", 1000 + end.len());
             exchange.write(head + &"x".repeat(1000));
-            thread::sleep(A_WHILE);
+            exchange.pause(A_WHILE);
             exchange.write(end);
         }
     });
@@ -247,9 +241,7 @@ fn guesses_in_one_packet_over_http2_are_counted_one_by_one_also_when_they_are_re
             let mut sender = sender.clone().ready().await.expect("a stream");
             let (response, mut upload) = sender.send_request(post(), false).expect("a request");
             upload.send_data(Bytes::from_static(b"password=wrong"), true).expect("a body");
-            while origin.requests().len() < sent {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
+            until("it is at the application", || origin.requests().len() >= sent).await;
             upload.send_reset(h2::Reason::CANCEL);
             drop(response);
         }

@@ -3,9 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::eventually;
+use crate::support::{Gateway, Origin, all_is_read, eventually};
 
 /// Asks for `/first`, with this before the end of what is sent with it, and sends the rest a moment later, wherever it is
 /// cut: the origin has heard of nothing else, and the client got 200 and then 400.
@@ -53,8 +51,7 @@ fn requests_may_come_together_and_cut_anywhere() {
     for (cut, client) in &mut clients {
         client.send(&SENT[..*cut]);
     }
-    // Time for the first part to be read by itself; the outcome is the same if it is not.
-    std::thread::sleep(Duration::from_millis(200));
+    eventually("the first part is read by itself", || all_is_read(gateway.address()));
     for (cut, client) in &mut clients {
         client.send(&SENT[*cut..]);
         for _ in 0..4 {

@@ -1,21 +1,13 @@
 //! The PROXY protocol: required where it is configured, from trusted proxies only. Its source address becomes the peer.
 
 use std::net::SocketAddr;
-use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
 use h2::client;
 
 use crate::http2;
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Haproxy;
-use crate::support::Origin;
-use crate::support::RawClient;
-use crate::support::Request;
-use crate::support::eventually;
-use crate::support::in_time;
+use crate::support::{Answer, Gateway, Haproxy, Origin, RawClient, Request, all_is_read, eventually, in_time};
 
 /// A connection that is closed for what it sent, and not by a timeout, is closed well within this time.
 const AT_ONCE: Duration = Duration::from_secs(5);
@@ -170,8 +162,7 @@ fn check(gateway: &Gateway, header: &[u8], peer: Option<&str>, cuts: impl Iterat
     for (cut, client) in &mut clients {
         client.send(&sent[..*cut]);
     }
-    // Time for the first part to be read by itself; the outcome is the same if it is not.
-    thread::sleep(Duration::from_millis(5));
+    eventually("the first part is read by itself", || all_is_read(gateway.address()));
     for (cut, client) in &mut clients {
         client.send(&sent[*cut..]);
         let told = || format!("{} cut at {cut}", header.escape_ascii());

@@ -7,16 +7,8 @@ use std::sync::Arc;
 
 use rustls::ClientConnection;
 
-use crate::proxy_protocol::V4;
-use crate::proxy_protocol::telling;
-use crate::proxy_protocol::v1;
-use crate::proxy_protocol::v2;
-use crate::support::CertificateAuthority;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::RawClient;
-use crate::support::TlsClient;
-use crate::support::TlsClientConfig;
+use crate::proxy_protocol::{V4, telling, v1, v2};
+use crate::support::{CertificateAuthority, Gateway, Origin, RawClient, TlsClient, TlsClientConfig};
 
 const TOLD: &str = "203.0.113.9 | 203.0.113.9";
 

@@ -1,9 +1,6 @@
 //! The `RateLimit` fields of answers.
 
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Response;
+use crate::support::{Answer, Gateway, Origin, Response};
 
 fn limited(origin: &Origin, limits: &str) -> Gateway {
     Gateway::start(format!("upstream: {}\n{limits}", origin.url()))

@@ -2,15 +2,9 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::RedisServer;
-use crate::support::Request;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use crate::support::{Gateway, Origin, RedisServer, Request, Stopwatch, eventually};
 
 fn gateway(origin: &Origin, redis: &RedisServer, rest: &str) -> Gateway {
     Gateway::start(format!(
@@ -115,7 +109,9 @@ fn under_deny_clients_are_told_and_the_application_is_not_asked() {
     }
     let page = gateway.get("/page").header("Accept", "text/html,*/*;q=0.8").send();
     assert_eq!((page.status, page.header("content-type")), (503, Some("text/html; charset=utf-8")));
-    assert!(page.text().contains("<title>Service Unavailable</title>"), "{}", page.text());
+    let told = page.text();
+    assert!(told.contains("<title>The site is not available at the moment</title>"), "{told}");
+    assert!(told.contains("503 Service Unavailable") && told.contains(">Try again in 1 second.</p>"), "{told}");
     assert_eq!(gateway.request("HEAD", "/head").send().body_length, 0);
     assert_eq!(origin.count(), before);
 

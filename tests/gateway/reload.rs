@@ -2,18 +2,11 @@
 
 use std::fmt::Write;
 use std::net::TcpStream;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::RawClient;
-use crate::support::StopOnDrop;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use crate::support::{Answer, Gateway, Origin, RawClient, StopOnDrop, Stopwatch, eventually, repeat_until};
 
 fn named(name: &'static str) -> Origin {
     Origin::answering(move |_| Answer::ok(name))
@@ -186,9 +179,9 @@ fn a_million_lines_are_swapped_without_a_failed_or_a_slow_request() {
     let [slowest, otherwise] = slowest_until([&gateway, &resting], || {
         gateway.write("abusers.txt", &next);
         let swapped = Stopwatch::start();
-        while gateway.get("/").from("127.0.0.2").status() == 200 && swapped.elapsed() < Duration::from_secs(90) {
-            thread::sleep(Duration::from_millis(20));
-        }
+        let is_over =
+            || gateway.get("/").from("127.0.0.2").status() != 200 || swapped.elapsed() > Duration::from_secs(90);
+        repeat_until(is_over, Duration::from_millis(20), || ());
     });
     assert_eq!(gateway.get("/").from("127.0.0.2").status(), 403);
     assert_eq!(gateway.failed_reloads(), 0);
@@ -201,12 +194,15 @@ fn slowest_until(gateways: [&Gateway; 2], done: impl FnOnce()) -> [Duration; 2] 
     let ask = |gateway: &Gateway| {
         let mut client = gateway.connect();
         let mut slowest = Duration::ZERO;
-        while !over.load(Ordering::SeqCst) {
-            let one = Stopwatch::start();
-            assert_eq!(gateway.get("/").send_on(&mut client).status, 200);
-            slowest = slowest.max(one.elapsed());
-            thread::sleep(Duration::from_millis(1));
-        }
+        repeat_until(
+            || over.load(Ordering::SeqCst),
+            Duration::from_millis(1),
+            || {
+                let one = Stopwatch::start();
+                assert_eq!(gateway.get("/").send_on(&mut client).status, 200);
+                slowest = slowest.max(one.elapsed());
+            },
+        );
         slowest
     };
     thread::scope(|scope| {

@@ -1,22 +1,15 @@
 //! A replay of the gateway's own log decides as the gateway did.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use portcullis::config;
-use portcullis::gateway::decide::record::Decider;
-use portcullis::replay::FieldNames;
-use portcullis::replay::LogFiles;
-use portcullis::replay::LogFormat;
-use portcullis::replay::Simulation;
+use portcullis::gateway::stages::Decider;
+use portcullis::replay::{FieldNames, LogFiles, LogFormat, Simulation};
 use serde_json::Value;
 
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::eventually;
+use crate::support::{Answer, Gateway, Origin, eventually};
 
 const RULES: &str = "
 lists:
@@ -42,6 +35,14 @@ routes:
     match: /slow/*
     limits: [{name: slowing, key: [], rate: 2/minute, then: {delay: 20ms}}]
   - {name: private, match: /private/*, only: [office]}
+  - name: sign-in
+    match: POST /sign-in/*
+    outcome: {success: {status: 302}}
+    known_clients: {of: [host, param.user]}
+    limits:
+      - {name: account, key: param.user, rate: 3/minute, count: failures, unless: [known_client]}
+      - {name: address, key: [client_ip, param.user], rate: 6/minute, count: failures, reset_on: success}
+      - {name: stuffing, key: client_ip, distinct: param.user, rate: 2/minute, unless: [known_client]}
 ";
 
 /// The application: a login succeeds where its path says so.
@@ -77,6 +78,21 @@ fn traffic(gateway: &Gateway) -> usize {
             send(client, "example.com", "/slow/");
             send(client, "example.com", "/private/");
         }
+    }
+    // No line of the log has these names, only hashes of keys with them.
+    let mut sign_in = |client: &str, user: &str, path: &str| {
+        count += 1;
+        let request = gateway.post(&format!("/sign-in/{path}{count}")).from(client).host("example.com");
+        request.form(&format!("user={user}&password=x")).send();
+        thread::sleep(Duration::from_millis(3));
+    };
+    sign_in("127.0.0.11", "alice", "right");
+    for guess in 0..5 {
+        sign_in("127.0.0.12", "alice", "wrong");
+        sign_in("127.0.0.11", "Alice", "wrong");
+        sign_in("127.0.0.12", "bob", "wrong");
+        sign_in(&format!("127.0.1.{guess}"), "bob", "wrong");
+        sign_in("127.0.0.13", ["carol", "dave", "erin"][guess % 3], "right");
     }
     count
 }

@@ -1,13 +1,9 @@
 //! Which requests are sent to the application again, and which never are.
 
 use std::net::TcpListener;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::eventually;
+use crate::support::{Answer, Gateway, Origin};
 
 /// Dies without a word on the first so many requests.
 fn dying(times: usize) -> Origin {
@@ -82,21 +78,6 @@ fn an_answer_that_has_begun_is_not_asked_for_again() {
     let gateway = before(&origin);
     assert_eq!(gateway.get("/").status(), 502);
     assert_eq!(origin.count(), 1);
-}
-
-#[test]
-fn a_connection_that_the_application_closed_meanwhile_is_not_used() {
-    let origin = Origin::start();
-    let gateway = before(&origin);
-    let mut client = gateway.connect();
-    for number in 0..20 {
-        let request = gateway.post("/").form(&format!("n={number}"));
-        // Now and then the close is under way when the request comes: those are the gateway's to notice.
-        eventually("the request passes", || request.send_on(&mut client).status == 200);
-        origin.hang_up();
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    assert_eq!(origin.count(), 20);
 }
 
 #[test]

@@ -3,10 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use crate::support::Gateway;
-use crate::support::Request;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use crate::support::{Gateway, Request, Stopwatch, eventually};
 
 /// A configuration with many routes, and requests that take them.
 struct Table {

@@ -1,9 +1,6 @@
 //! The route of a request, and its upstream.
 
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Request;
+use crate::support::{Answer, Gateway, Origin, Request};
 
 fn named(name: &'static str) -> Origin {
     Origin::answering(move |_| Answer::ok(name))

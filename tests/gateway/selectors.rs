@@ -1,11 +1,7 @@
 //! Every selector: normalisation, repeated values, missing values.
 
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Request;
-
-use self::Budget::Apart;
-use self::Budget::Shared;
+use self::Budget::{Apart, Shared};
+use crate::support::{Gateway, Origin, Request};
 
 const MULTIPART: &str = "multipart/form-data; boundary=cut";
 

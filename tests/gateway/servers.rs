@@ -1,26 +1,13 @@
 //! Several servers of one upstream: balancing, and requests while a server leaves or returns.
 
-use std::net::IpAddr;
-use std::net::SocketAddr;
-use std::net::TcpListener;
-use std::net::TcpStream;
-use std::process::Child;
-use std::process::Command;
-use std::process::Stdio;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use tempfile::TempDir;
 
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::RawClient;
-use crate::support::Request;
-use crate::support::StopOnDrop;
-use crate::support::eventually;
+use crate::support::{Answer, Gateway, Origin, RawClient, Request, StopOnDrop, eventually};
 
 fn among(servers: &[String], more: &str) -> Gateway {
     let servers = servers.join(", ");

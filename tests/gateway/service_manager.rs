@@ -2,15 +2,12 @@
 
 use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::SocketAddr;
-use std::os::unix::net::UnixDatagram;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::eventually;
+use crate::support::{Gateway, Origin, eventually};
 
 /// The side of the manager.
 struct Manager {

@@ -1,11 +1,6 @@
 //! The dashboard's files and its sessions.
 
-use crate::support::ApiDescription;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Request;
-use crate::support::Response;
-use crate::support::eventually;
+use crate::support::{ApiDescription, Gateway, Origin, Request, Response, eventually};
 
 fn with_token(origin: &Origin) -> Gateway {
     let config = format!("admin: {{address: 127.0.0.1:0, token_file: token}}\nupstream: {}\n", origin.url());

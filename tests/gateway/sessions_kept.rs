@@ -1,9 +1,6 @@
 //! Sessions in memory survive a takeover and a restart.
 
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::eventually;
+use crate::support::{Answer, Gateway, Origin, eventually};
 use crate::takeover_counts::taken_over;
 
 /// A gateway that has learned the session `first` of alice. A person may look at two pages an hour.

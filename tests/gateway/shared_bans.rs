@@ -5,15 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::bans::api;
-use crate::bans::listed;
-use crate::bans::post;
-use crate::bans::wait;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::RedisServer;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use crate::bans::{api, listed, post, wait};
+use crate::support::{Gateway, Origin, RedisServer, Stopwatch, eventually};
 
 fn on(redis: &RedisServer, origin: &Origin, rest: &str) -> Gateway {
     let store = format!("store: {{redis: {{url: \"{}\"}}}}", redis.url());

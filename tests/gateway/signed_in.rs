@@ -2,20 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use crate::outcome::outcomes;
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Received;
-use crate::support::RedisServer;
-use crate::support::Request;
-use crate::support::Response;
-use crate::support::eventually;
+use crate::support::{Answer, Gateway, Origin, Received, RedisServer, Request, Response, eventually};
 
 /// An application with accounts whose password is `right`. It knows who is signed in by a cookie `sid`, or by a cookie
 /// `remember` that it never ends.

@@ -4,13 +4,8 @@ use bytes::Bytes;
 use h2::client::SendRequest;
 use http::Request;
 
-use crate::http2::ask;
-use crate::http2::over_http2;
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::RawClient;
-use crate::support::Response;
+use crate::http2::{ask, over_http2};
+use crate::support::{Answer, Gateway, Origin, RawClient, Response};
 
 /// Speaks the three legs of NTLM, or the one of Negotiate. From then on every request of the connection is its user's.
 fn application() -> Origin {

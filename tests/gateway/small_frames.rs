@@ -1,16 +1,13 @@
 //! The memory of a connection whose body a key reads, however the body is cut into chunks and frames.
 
-use std::io::Read;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::num::NonZeroUsize;
 use std::thread;
 use std::time::Duration;
 
 use crate::bodies::gzip;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Stopwatch;
+use crate::support::{Gateway, Origin};
 
 /// What one connection may take, in KiB, with any framing.
 const EACH: u64 = 160;
@@ -49,15 +46,7 @@ fn kib_each<C>(gateway: &Gateway, count: usize, mut send: impl FnMut() -> C, mut
 
 /// Resident memory once it stays the same for longer than the gateway holds on to what is free.
 pub(crate) fn settled(gateway: &Gateway) -> u64 {
-    let waited = Stopwatch::start();
-    let (mut last, mut same) = (0, 0);
-    while same < 6 && waited.elapsed() < Duration::from_secs(20) {
-        thread::sleep(Duration::from_millis(300));
-        let now = gateway.resident_kib();
-        same = if now == last { same + 1 } else { 0 };
-        last = now;
-    }
-    last
+    crate::support::settled(6, Duration::from_millis(300), || gateway.resident_kib())
 }
 
 /// Over HTTP/1.1: these bytes behind the head, and then those.

@@ -1,8 +1,6 @@
 //! Every spelling of a path meets the limit of that path.
 
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::RawClient;
+use crate::support::{Gateway, Origin, RawClient};
 
 /// A gateway that lets every client ask once for what a route matches.
 fn one_request(origin: &Origin, matching: &str) -> Gateway {

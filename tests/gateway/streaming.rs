@@ -2,16 +2,11 @@
 
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
-use std::thread;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::small_frames::settled;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::digest;
-use crate::support::eventually;
+use crate::support::{Gateway, Origin, digest, eventually};
 
 const LARGE: usize = 64 << 20;
 
@@ -49,6 +44,21 @@ fn a_large_chunked_upload_arrives_whole() {
     let received = origin.last();
     assert_eq!((received.body_length, received.body_digest), (body.len() as u64, digest(&body)));
     assert!(received.headers.lists("transfer-encoding", "chunked"));
+}
+
+#[test]
+fn chunks_that_are_signed_arrive_whole() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    let signature = format!(";chunk-signature={}", "0f".repeat(32));
+    for (size, count) in [(8 << 10, 1000), (64 << 10, 200)] {
+        let chunk = format!("{size:x}{signature}\r\n{}\r\n", "x".repeat(size));
+        let mut client = gateway.connect();
+        client.send("PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+        client.send(chunk.repeat(count)).send(format!("0{signature}\r\n\r\n"));
+        assert_eq!(client.response().status, 200, "{count} chunks of {size} bytes");
+        assert_eq!(origin.last().body_length, (size * count) as u64);
+    }
 }
 
 #[test]
@@ -167,8 +177,7 @@ fn long_heads_that_clients_do_not_read_fill_no_memory_either() {
 fn applications_that_do_not_read_hold_up_their_clients_and_fill_no_memory() {
     let origin = Origin::scripted(|mut exchange| {
         exchange.head();
-        // Until the client closes the connection.
-        thread::sleep(Duration::from_secs(30));
+        exchange.pause(Duration::from_secs(30));
     });
     let gateway = Gateway::start(format!("upstream: {}", origin.url()));
     let block = vec![b'x'; 8 << 20];
@@ -202,7 +211,7 @@ fn endless(left: &Arc<AtomicUsize>, goes_on: bool) -> Origin {
         exchange.request();
         exchange.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
         while goes_on && exchange.write("5\r\nhello\r\n") {
-            thread::sleep(Duration::from_millis(50));
+            exchange.pause(Duration::from_millis(50));
         }
         if goes_on || exchange.client_has_left() {
             left.fetch_add(1, Ordering::SeqCst);

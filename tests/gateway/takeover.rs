@@ -1,27 +1,16 @@
 //! One process takes over from another, and no client notices.
 
-use std::fs;
-use std::io::Read;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::os::unix::fs::MetadataExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
-use std::thread;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
+use std::{fs, thread};
 
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::RawClient;
-use crate::support::Request;
-use crate::support::StopOnDrop;
-use crate::support::eventually;
+use crate::support::{Answer, Gateway, Origin, RawClient, Request, StopOnDrop, eventually, repeat_until};
 
 #[test]
 fn five_takeovers_under_load_fail_no_request_and_refuse_no_connection() {
@@ -280,17 +269,25 @@ fn under_load(request: &Request, done: impl FnOnce()) -> usize {
             scope.spawn(move || {
                 let stays = number % 2 == 0;
                 let mut standing: Option<RawClient> = None;
-                while !over.load(Ordering::SeqCst) {
-                    let mut client = standing.take().unwrap_or_else(|| request.connect());
-                    let response = request.send_on(&mut client);
-                    assert_eq!(response.status, 200);
-                    answered.fetch_add(1, Ordering::SeqCst);
-                    if stays && response.header("connection") != Some("close") {
-                        standing = Some(client);
-                        // Some ask again at once, others after a while.
-                        thread::sleep(Duration::from_millis(if number % 3 == 0 { 1500 } else { 1 }));
-                    }
-                }
+                // Of those that stay, some ask again at once, others after a while.
+                let pause = Duration::from_millis(match number {
+                    _ if !stays => 0,
+                    _ if number % 3 == 0 => 1500,
+                    _ => 1,
+                });
+                repeat_until(
+                    || over.load(Ordering::SeqCst),
+                    pause,
+                    || {
+                        let mut client = standing.take().unwrap_or_else(|| request.connect());
+                        let response = request.send_on(&mut client);
+                        assert_eq!(response.status, 200);
+                        answered.fetch_add(1, Ordering::SeqCst);
+                        if stays && response.header("connection") != Some("close") {
+                            standing = Some(client);
+                        }
+                    },
+                );
             })
         });
         let clients: Vec<_> = clients.collect();

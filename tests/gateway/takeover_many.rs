@@ -1,21 +1,12 @@
 //! A takeover of many keys: they move while requests are decided.
 
-use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
-use std::thread;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
+use std::{fs, thread};
 
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::RawClient;
-use crate::support::Request;
-use crate::support::StopOnDrop;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use crate::support::{Gateway, Origin, RawClient, Request, StopOnDrop, Stopwatch, eventually, repeat_until};
 use crate::takeover_counts::taken_over;
 
 /// The most that pass under one name.
@@ -83,15 +74,21 @@ fn keys(gateway: &Gateway) -> usize {
     line.rsplit(' ').next().and_then(|number| number.parse().ok()).expect("a number")
 }
 
+#[track_caller]
+fn send(process: u32, signal: &str) {
+    let sent = Command::new("kill").args([&format!("-{signal}"), &process.to_string()]).status();
+    assert!(sent.expect("kill runs").success());
+}
+
 /// The processes of one configuration.
 fn processes(gateway: &Gateway) -> Vec<u32> {
     let folder = fs::canonicalize(gateway.path(".")).expect("a folder");
+    let binary = fs::canonicalize(env!("CARGO_BIN_EXE_portcullis")).expect("the binary");
     let numbers = fs::read_dir("/proc").expect("processes").flatten();
     let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let is_there = |process: &u32| {
         let link = |name: &str| fs::read_link(Path::new("/proc").join(process.to_string()).join(name)).ok();
-        link("cwd").is_some_and(|cwd| cwd == folder)
-            && link("exe").is_some_and(|exe| exe == Path::new(env!("CARGO_BIN_EXE_portcullis")))
+        link("cwd").is_some_and(|cwd| cwd == folder) && link("exe").is_some_and(|exe| exe == binary)
     };
     numbers.filter(is_there).collect()
 }
@@ -122,26 +119,29 @@ fn no_limit_lets_more_pass_while_many_keys_move() {
             scope.spawn(move || {
                 let mut standing: Option<RawClient> = None;
                 let mut number = client;
-                while !over.load(Ordering::SeqCst) {
-                    number += 5;
-                    let name = number % NAMES;
-                    // Pairs that were counted before, and may not have moved yet.
-                    let pair = (number % 300).to_string();
-                    let request = Request::new(address, "GET", "/").header("x-name", &format!("name-{name}"));
-                    let request = request.header("x-0", &format!("{pair}-0")).header("y-0", "0");
-                    let request = request.header("x-slots", &name.to_string());
-                    let mut client = standing.take().unwrap_or_else(|| request.connect());
-                    let response = request.send_on(&mut client);
-                    match response.status {
-                        200 => _ = passed[name].fetch_add(1, Ordering::SeqCst),
-                        429 => _ = denied.fetch_add(1, Ordering::SeqCst),
-                        other => panic!("{other}"),
-                    }
-                    if response.header("connection") != Some("close") {
-                        standing = Some(client);
-                    }
-                    thread::sleep(Duration::from_millis(10));
-                }
+                repeat_until(
+                    || over.load(Ordering::SeqCst),
+                    Duration::from_millis(10),
+                    || {
+                        number += 5;
+                        let name = number % NAMES;
+                        // Pairs that were counted before, and may not have moved yet.
+                        let pair = (number % 300).to_string();
+                        let request = Request::new(address, "GET", "/").header("x-name", &format!("name-{name}"));
+                        let request = request.header("x-0", &format!("{pair}-0")).header("y-0", "0");
+                        let request = request.header("x-slots", &name.to_string());
+                        let mut client = standing.take().unwrap_or_else(|| request.connect());
+                        let response = request.send_on(&mut client);
+                        match response.status {
+                            200 => _ = passed[name].fetch_add(1, Ordering::SeqCst),
+                            429 => _ = denied.fetch_add(1, Ordering::SeqCst),
+                            other => panic!("{other}"),
+                        }
+                        if response.header("connection") != Some("close") {
+                            standing = Some(client);
+                        }
+                    },
+                );
             });
         }
         for _ in 0..2 {
@@ -169,11 +169,20 @@ fn a_successor_that_is_killed_while_keys_move_leaves_the_others() {
     let left = fastrand::usize(before / 10..before * 9 / 10);
     thread::scope(|scope| {
         let failing = scope.spawn(|| gateway.failing_successor());
-        let successor = || processes(&gateway).into_iter().find(|process| *process != gateway.pid());
-        eventually("some keys have moved", || failing.is_finished() || keys(&gateway) < left);
-        let successor = successor().expect("it has not all of them yet");
-        let killed = Command::new("kill").args(["-KILL", &successor.to_string()]).status();
-        assert!(killed.expect("kill runs").success());
+        let mut successor = None;
+        eventually("the successor is there", || {
+            successor = processes(&gateway).into_iter().find(|process| *process != gateway.pid());
+            successor.is_some()
+        });
+        let successor = successor.expect("it is there");
+        // It runs for moments, so that it has not all keys before anybody looks, however busy the machine is.
+        eventually("some keys have moved", || {
+            send(successor, "CONT");
+            thread::sleep(Duration::from_millis(2));
+            send(successor, "STOP");
+            keys(&gateway) < left
+        });
+        send(successor, "KILL");
         // A request that waits for it is decided here.
         assert_eq!(gateway.get("/").header("x-name", "any").status(), 200);
         assert!(!failing.join().expect("no panic").0.success());
@@ -198,19 +207,22 @@ const MOST_MEMORY: u64 = 130;
 fn ask(gateway: &Gateway, most: usize, has_begun: &AtomicBool, is_over: &AtomicBool) -> (u64, [Duration; 2]) {
     let (mut slowest, mut requests) = ([Duration::ZERO; 2], 0);
     let mut standing: Option<RawClient> = None;
-    while !is_over.load(Ordering::SeqCst) {
-        requests += 1;
-        let request = request(gateway, fastrand::usize(..most), 1);
-        let mut client = standing.take().unwrap_or_else(|| request.connect());
-        let sent = Stopwatch::start();
-        let response = request.send_on(&mut client);
-        let slowest = &mut slowest[usize::from(has_begun.load(Ordering::SeqCst))];
-        *slowest = sent.elapsed().max(*slowest);
-        if response.header("connection") != Some("close") {
-            standing = Some(client);
-        }
-        thread::sleep(Duration::from_millis(1));
-    }
+    repeat_until(
+        || is_over.load(Ordering::SeqCst),
+        Duration::from_millis(1),
+        || {
+            requests += 1;
+            let request = request(gateway, fastrand::usize(..most), 1);
+            let mut client = standing.take().unwrap_or_else(|| request.connect());
+            let sent = Stopwatch::start();
+            let response = request.send_on(&mut client);
+            let slowest = &mut slowest[usize::from(has_begun.load(Ordering::SeqCst))];
+            *slowest = sent.elapsed().max(*slowest);
+            if response.header("connection") != Some("close") {
+                standing = Some(client);
+            }
+        },
+    );
     (requests, slowest)
 }
 
@@ -229,10 +241,13 @@ fn measure(count: usize) {
         let asking: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
         let sampling = scope.spawn(|| {
             let mut most = 0;
-            while !is_over.load(Ordering::SeqCst) {
-                most = most.max(resident(&processes(&gateway)));
-                thread::sleep(Duration::from_millis(20));
-            }
+            repeat_until(
+                || is_over.load(Ordering::SeqCst),
+                Duration::from_millis(20),
+                || {
+                    most = most.max(resident(&processes(&gateway)));
+                },
+            );
             most
         });
         thread::sleep(Duration::from_secs(5));

@@ -1,14 +1,8 @@
 //! Slots in flight and standing connections of a process that is taken over from.
 
-use crate::http2::ask;
-use crate::http2::over_http2;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::RawClient;
-use crate::support::Request;
-use crate::support::eventually;
-use crate::takeover_counts::gated;
-use crate::takeover_counts::taken_over;
+use crate::http2::{ask, over_http2};
+use crate::support::{Gateway, Origin, RawClient, Request, eventually};
+use crate::takeover_counts::{gated, taken_over};
 
 fn three_at_a_time(origin: &Origin) -> Gateway {
     let limit = "{name: all, key: client_ip, concurrent: 3}";

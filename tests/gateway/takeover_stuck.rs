@@ -1,16 +1,10 @@
 //! A takeover whose successor does not come through, or is of the version before.
 
-use std::io::BufRead;
-use std::io::BufReader;
-use std::io::Read;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use crate::support::{Gateway, Origin, Stopwatch, eventually};
 use crate::takeover::control_socket;
 use crate::takeover_counts::taken_over;
 

@@ -1,8 +1,7 @@
 //! TLS with real clients: certificate, version, protocol, and what the application is told.
 
 use std::io::Write;
-use std::process::Command;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use h2::client;
@@ -13,14 +12,8 @@ use tokio_tungstenite::tungstenite;
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::http2::ask;
-use crate::support::Answer;
-use crate::support::CertificateAuthority;
-use crate::support::Certified;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::TlsClientConfig;
-use crate::support::certificate;
-use crate::support::in_time;
+use crate::support::{Answer, CertificateAuthority, Certified, Gateway, Origin, TlsClientConfig, certificate, in_time};
+use crate::tls_resting::rest;
 use crate::upgrade::echo;
 
 /// A gateway with TLS in front of an application, and its authority. `certified` becomes `0.pem`, `0.key` and so on.
@@ -211,19 +204,6 @@ fn device_cookies_are_secure() {
 }
 
 #[test]
-fn connections_stay_open_between_requests_also_after_a_rest() {
-    let (origin, authority) = (Origin::start(), CertificateAuthority::generate());
-    let gateway = simple(&origin, &authority);
-    let mut client = TlsClientConfig::new(&authority, None).connect(gateway.address(), "a.test");
-    assert_eq!(client.get("a.test").status, 200);
-    assert_eq!(client.get("a.test").status, 200);
-    std::thread::sleep(Duration::from_millis(1500));
-    assert_eq!(client.get("a.test").status, 200);
-    client.send("GET /1 HTTP/1.1\r\nHost: a.test\r\n\r\nGET /2 HTTP/1.1\r\nHost: a.test\r\n\r\n");
-    assert_eq!([client.response().status, client.response().status], [200, 200]);
-}
-
-#[test]
 fn websockets_work() {
     let (origin, authority) = (Origin::scripted(echo), CertificateAuthority::generate());
     let gateway = simple(&origin, &authority);
@@ -248,7 +228,7 @@ fn draining_finishes_what_is_under_way_and_says_goodbye() {
     assert_eq!(idle.get("a.test").status, 200);
     let mut resting = caller.connect(gateway.address(), "a.test");
     assert_eq!(resting.get("a.test").status, 200);
-    std::thread::sleep(Duration::from_millis(1300));
+    rest();
     assert_eq!(idle.get("a.test").status, 200);
     let mut busy = caller.connect(gateway.address(), "a.test");
     busy.send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n");

@@ -8,16 +8,10 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::http2::ask;
-use crate::support::CertificateAuthority;
-use crate::support::Certified;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::TlsClientConfig;
-use crate::support::certificate;
-use crate::support::eventually;
-use crate::support::in_time;
-use crate::tls::s_client;
-use crate::tls::simple;
+use crate::support::{
+    CertificateAuthority, Certified, Gateway, Origin, TlsClientConfig, certificate, eventually, in_time,
+};
+use crate::tls::{s_client, simple};
 
 /// Everything a gateway needs that lets in only clients of an authority.
 struct Site {

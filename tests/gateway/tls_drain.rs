@@ -13,14 +13,9 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
 use crate::http2::ask;
-use crate::support::Answer;
-use crate::support::CertificateAuthority;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::TlsClientConfig;
-use crate::support::eventually;
-use crate::support::in_time;
+use crate::support::{Answer, CertificateAuthority, Gateway, Origin, TlsClientConfig, eventually, in_time};
 use crate::tls::simple;
+use crate::tls_resting::rest;
 
 /// Answers at once, or after a while what is asked for at `/slow`.
 fn origin() -> Origin {
@@ -160,8 +155,7 @@ fn connections_at_rest_hold_up_no_end() {
     let runtime = runtime.expect("a runtime");
     let (sender, connection) = speak(&runtime, &gateway, &authority);
     assert_eq!(runtime.block_on(ask(&sender, get("/"), None)).expect("an answer").status, 200);
-    // By then the first one has been taken apart.
-    std::thread::sleep(Duration::from_millis(1500));
+    rest();
     gateway.signal("TERM");
     assert!(client.gets_close_notify());
     let _ = runtime.block_on(in_time("the connection ends", connection)).expect("no panic");

@@ -1,24 +1,19 @@
 //! TLS clients that are idle or do not read are treated like others, and cost little more memory.
 
-use std::io::Read;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::streaming::BUSY;
-use crate::streaming::kib_for_each;
-use crate::support::CertificateAuthority;
-use crate::support::Origin;
-use crate::support::TlsClientConfig;
-use crate::support::eventually;
-use crate::tls::gateway;
-use crate::tls::simple;
+use crate::streaming::{BUSY, kib_for_each};
+use crate::support::{CertificateAuthority, Origin, TlsClientConfig, eventually};
+use crate::tls::{gateway, simple};
 
-/// By then nothing is kept of a connection that is not needed to go on with it.
-const RESTED: Duration = Duration::from_millis(500);
+/// Waits until nothing is kept of a connection that is not needed to go on with it.
+pub(crate) fn rest() {
+    thread::sleep(Duration::from_millis(500));
+}
 
 #[test]
 fn a_connection_that_has_rested_is_served_again_as_often_as_it_likes() {
@@ -27,15 +22,15 @@ fn a_connection_that_has_rested_is_served_again_as_often_as_it_likes() {
     let mut client = TlsClientConfig::new(&authority, None).connect(gateway.address(), "a.test");
     for _ in 0..3 {
         assert_eq!([client.get("a.test").status, client.get("a.test").status], [200, 200]);
-        thread::sleep(RESTED);
+        rest();
     }
     // A head that is begun before a rest, and ends after it.
     client.send("GET / HTTP/1.1\r\n");
-    thread::sleep(RESTED);
+    rest();
     client.send("Host: a.test\r\n\r\n");
     assert_eq!(client.response().status, 200);
     // Several at once after a rest: none of them is left behind.
-    thread::sleep(RESTED);
+    rest();
     client.send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n".repeat(3));
     for _ in 0..3 {
         assert_eq!(client.response().status, 200);

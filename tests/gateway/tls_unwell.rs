@@ -2,23 +2,14 @@
 
 use std::io::Read;
 use std::net::TcpStream;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::support::CertificateAuthority;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::RawClient;
-use crate::support::StopOnDrop;
-use crate::support::Stopwatch;
-use crate::support::TlsClientConfig;
-use crate::support::certificate;
-use crate::support::eventually;
-use crate::tls::gateway;
-use crate::tls::simple;
+use crate::support::{
+    CertificateAuthority, Gateway, Origin, RawClient, StopOnDrop, Stopwatch, TlsClientConfig, certificate, eventually,
+};
+use crate::tls::{gateway, simple};
 
 #[test]
 fn a_certificate_is_renewed_under_load_without_a_failed_request() {

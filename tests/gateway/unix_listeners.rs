@@ -1,23 +1,15 @@
 //! A gateway that listens on a Unix socket, behind nginx and HAProxy.
 
 use std::fs;
-use std::io::Read;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixListener;
-use std::os::unix::net::UnixStream;
-use std::path::Path;
-use std::path::PathBuf;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::support::Gateway;
-use crate::support::Haproxy;
-use crate::support::Nginx;
-use crate::support::Origin;
-use crate::support::Request;
-use crate::support::eventually;
+use crate::support::{Gateway, Haproxy, Nginx, Origin, Request, eventually};
 
 /// Where a gateway listens, and the application behind it.
 struct Site {

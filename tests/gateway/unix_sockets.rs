@@ -1,22 +1,15 @@
 //! An application on a Unix socket: a real nginx, and one whose queue is short.
 
-use std::io::BufRead;
-use std::io::BufReader;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use socket2::Domain;
-use socket2::SockAddr;
-use socket2::Socket;
-use socket2::Type;
+use socket2::{Domain, SockAddr, Socket, Type};
 use tempfile::TempDir;
 
-use crate::support::Gateway;
-use crate::support::Nginx;
-use crate::support::eventually;
+use crate::support::{Gateway, Nginx, eventually};
 
 /// nginx also answers on `app.sock` in this folder. Only the host `app.test` is well there.
 fn nginx(folder: &Path) -> Nginx {

@@ -1,20 +1,13 @@
 //! `WebSocket` and other upgrades: a tunnel, but only after the application's 101.
 
-use std::io::Read;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
 use tokio_tungstenite::tungstenite;
-use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::WebSocket;
+use tokio_tungstenite::tungstenite::{Message, WebSocket};
 
-use crate::support::Answer;
-use crate::support::Exchange;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Received;
-use crate::support::eventually;
+use crate::support::{Answer, Exchange, Gateway, Origin, Received, eventually};
 
 /// Accepts a WebSocket, and echoes.
 pub(crate) fn echo(mut exchange: Exchange) {

@@ -4,18 +4,12 @@ use std::sync::atomic::Ordering;
 use std::thread;
 
 use bytes::Bytes;
-use http::HeaderMap;
-use http::HeaderValue;
-use http::Request;
+use http::{HeaderMap, HeaderValue, Request};
 
 use crate::forwarding::cookie_lines;
 use crate::http2::over_http2;
 use crate::http2_origin::Http2Origin;
-use crate::support::CertificateAuthority;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::SecureOrigin;
-use crate::support::eventually;
+use crate::support::{CertificateAuthority, Gateway, Origin, SecureOrigin, eventually};
 
 #[test]
 fn a_request_of_http1_goes_over_http2_with_its_host_as_the_authority() {

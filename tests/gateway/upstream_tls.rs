@@ -2,12 +2,7 @@
 
 use std::net::TcpListener;
 
-use crate::support::Answer;
-use crate::support::CertificateAuthority;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::SecureOrigin;
-use crate::support::eventually;
+use crate::support::{Answer, CertificateAuthority, Gateway, Origin, SecureOrigin, eventually};
 
 /// A gateway before one server, with `more` among the keys of the upstream, and the authority's certificate in `ca.pem`.
 fn before(server: &SecureOrigin, authority: &CertificateAuthority, more: &str) -> Gateway {

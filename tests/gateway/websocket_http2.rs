@@ -2,25 +2,14 @@
 //! both ways.
 
 use std::net::TcpStream;
-use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::SinkExt;
-use futures_util::StreamExt;
-use h2::Reason;
-use h2::RecvStream;
-use h2::SendStream;
-use h2::client;
+use futures_util::{SinkExt, StreamExt};
 use h2::client::SendRequest;
 use h2::ext::Protocol;
-use http::Method;
-use http::Request;
-use http::Response;
-use tokio::io::AsyncReadExt;
-use tokio::io::AsyncWriteExt;
-use tokio::io::DuplexStream;
-use tokio::io::duplex;
-use tokio::io::split;
+use h2::{Reason, RecvStream, SendStream, client};
+use http::{Method, Request, Response};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex, split};
 use tokio_rustls::TlsConnector;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
@@ -28,20 +17,12 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
 use crate::chromium::Chromium;
-use crate::http2::ask;
-use crate::http2::over_http2;
-use crate::support::Answer;
-use crate::support::CertificateAuthority;
-use crate::support::Exchange;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Received;
-use crate::support::TlsClientConfig;
-use crate::support::eventually;
-use crate::support::in_time;
+use crate::http2::{ask, over_http2};
+use crate::support::{
+    Answer, CertificateAuthority, Exchange, Gateway, Origin, Received, TlsClientConfig, eventually, in_time, until,
+};
 use crate::tls::simple;
-use crate::upgrade::echo;
-use crate::upgrade::echo_to;
+use crate::upgrade::{echo, echo_to};
 
 /// The head of a request for a tunnel, as browsers write it.
 pub(crate) fn connect(uri: &str, protocol: &'static str) -> Request<()> {
@@ -58,12 +39,7 @@ pub(crate) fn connect(uri: &str, protocol: &'static str) -> Request<()> {
 
 /// A connection on which the gateway has announced extended CONNECT.
 pub(crate) async fn announced(sender: &SendRequest<Bytes>) -> SendRequest<Bytes> {
-    let said = async {
-        while !sender.is_extended_connect_protocol_enabled() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(20), said).await.expect("the setting is announced");
+    until("the setting is announced", || sender.is_extended_connect_protocol_enabled()).await;
     sender.clone().ready().await.expect("a connection")
 }
 

@@ -1,34 +1,19 @@
 //! Tunnels in HTTP/2 streams: their bounds, how each side ends them, and what a client cannot do with them.
 
-use std::io::Read;
-use std::io::Write;
-use std::net::Shutdown;
-use std::net::TcpStream;
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
-use std::sync::mpsc;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use bytes::Bytes;
-use h2::Reason;
-use h2::RecvStream;
-use http::HeaderMap;
-use http::Request;
+use h2::{Reason, RecvStream};
+use http::{HeaderMap, Request};
 use tokio::time::timeout;
 
-use crate::http2::ask;
-use crate::http2::over_http2;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Stopwatch;
-use crate::support::eventually;
-use crate::websocket_http2::accepting;
-use crate::websocket_http2::announced;
-use crate::websocket_http2::asked;
-use crate::websocket_http2::connect;
-use crate::websocket_http2::opened;
+use crate::http2::{ask, over_http2};
+use crate::support::{Gateway, Origin, Stopwatch, eventually, until};
+use crate::websocket_http2::{accepting, announced, asked, connect, opened};
 
 pub(crate) const LONG: Duration = Duration::from_secs(20);
 
@@ -72,16 +57,6 @@ pub(crate) async fn rest(receive: &mut RecvStream) -> Result<String, h2::Error> 
         all.extend_from_slice(&data?);
     }
     Ok(String::from_utf8(all).expect("text"))
-}
-
-/// Waits without keeping the connection from being driven.
-pub(crate) async fn until(what: &str, holds: impl Fn() -> bool) {
-    let waiting = async {
-        while !holds() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    timeout(LONG, waiting).await.unwrap_or_else(|_| panic!("{what}"));
 }
 
 pub(crate) fn data(text: &'static str) -> Bytes {

@@ -1,13 +1,8 @@
 //! Tunnels over HTTP/2 whose client or application does not read: each holds back itself alone.
 
-use std::io::Read;
-use std::io::Write;
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
-use std::sync::mpsc;
-use std::thread;
+use std::io::{Read, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,24 +11,10 @@ use h2::client::SendRequest;
 use http::Request;
 use tokio::time::timeout;
 
-use crate::http2::ask;
-use crate::http2::over_http2;
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::eventually;
-use crate::support::in_time;
-use crate::websocket_http2::accept;
-use crate::websocket_http2::accepting;
-use crate::websocket_http2::announced;
-use crate::websocket_http2::connect;
-use crate::websocket_http2::opened;
-use crate::websocket_http2::send_all;
-use crate::websocket_http2_ends::LONG;
-use crate::websocket_http2_ends::data;
-use crate::websocket_http2_ends::next;
-use crate::websocket_http2_ends::rest;
-use crate::websocket_http2_ends::until;
+use crate::http2::{ask, over_http2};
+use crate::support::{Answer, Gateway, Origin, eventually, in_time, settled, until};
+use crate::websocket_http2::{accept, accepting, announced, connect, opened, send_all};
+use crate::websocket_http2_ends::{LONG, data, next, rest};
 
 /// Sends until there is no more room for a while, and says how much went.
 async fn fill(send: &mut h2::SendStream<Bytes>, most: usize) -> usize {
@@ -127,11 +108,6 @@ fn a_client_that_does_not_read_holds_back_the_application_and_no_other_stream() 
     let origin = Origin::answering(|_| Answer::ok("other"));
     let gateway =
         Gateway::start(format!("upstream: {}\nroutes: [{{match: /live, upstream: {}}}]", origin.url(), talking.url()));
-    let settled = || {
-        let before = written.load(Ordering::SeqCst);
-        thread::sleep(Duration::from_millis(500));
-        before > 0 && before == written.load(Ordering::SeqCst)
-    };
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
     runtime.block_on(in_time("the conversation ends", async {
@@ -142,7 +118,8 @@ fn a_client_that_does_not_read_holds_back_the_application_and_no_other_stream() 
         tokio::spawn(connection);
         let (mut receive, mut send) = opened(&sender).await;
         let before = gateway.resident_kib();
-        eventually("the application is held back", settled);
+        until("the application begins", || written.load(Ordering::SeqCst) > 0).await;
+        settled(10, Duration::from_millis(50), || written.load(Ordering::SeqCst));
         let took = gateway.resident_kib().saturating_sub(before);
         assert!(took < 8 * 1024, "{took} KiB");
         let other = Request::get("http://a/").body(()).expect("a request");

@@ -1,13 +1,8 @@
 //! Why a request was denied, and who asks most, as the admin API tells it.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Response;
-use crate::support::eventually;
+use crate::support::{Answer, Gateway, Origin, Response, eventually};
 
 const CONFIG: &str = "\
 admin: {address: 127.0.0.1:0}
@@ -68,7 +63,7 @@ fn a_denial_is_told_with_every_limit_that_it_met() {
     let names: Vec<_> = story.as_object().expect("an object").keys().map(String::as_str).collect();
     let expected = [
         "ban", "client", "decision", "host", "id", "limit", "limits", "list", "method", "path", "peer", "route",
-        "sentence", "status", "time",
+        "sentence", "status", "time", "until",
     ];
     assert_eq!(names, expected);
     let of = |name: &str| story[name].clone();
@@ -97,6 +92,7 @@ fn a_denial_is_told_with_every_limit_that_it_met() {
     assert_eq!([rate(0, 1)["limit"].clone(), rate(0, 1)["counted"].clone()], [100, 2]);
     assert_eq!(rate(1, 0)["counted"], 2);
     assert!(rate(0, 0)["frees_at"].as_str() > story["time"].as_str(), "{story}");
+    assert!(story["until"].as_str() > story["time"].as_str(), "{story}");
 
     let sentence = story["sentence"].as_str().expect("a sentence");
     assert!(
@@ -133,6 +129,15 @@ fn every_kind_of_denial_has_its_story() {
     assert!(banned["ban"].is_string());
     let again = check("198.51.100.8", "/bad", "banned", Some("knocks"), "has banned");
     assert_eq!(again["ban"], banned["ban"]);
+    // Both say when the ban ends, and the ban says what tripped it.
+    let ban = json_of(&gateway, &format!("bans/{}", banned["ban"].as_str().expect("an id")));
+    assert_eq!(ban["reason"], "more than 1 request in 1h");
+    let to_the_second = |moment: &Value| moment.as_str().expect("a moment")[..18].to_owned();
+    assert_eq!(
+        [to_the_second(&banned["until"]), to_the_second(&again["until"])],
+        [to_the_second(&ban["until"]), to_the_second(&ban["until"])]
+    );
+    assert_eq!(check("198.51.100.8", "/slow", "delayed", Some("slowly"), "forwarded")["until"], json!(null));
     let listed = check("127.0.0.9", "/", "listed", None, "the list abusers denies 127.0.0.9");
     assert_eq!(listed["list"], "abusers");
     let only = check("203.0.113.1", "/staff", "listed", None, "the route staff lets only members");

@@ -1,9 +1,7 @@
 //! Logins over XML-RPC and SOAP, and user names that are mail addresses.
 
 use crate::bodies::gzip;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Request;
+use crate::support::{Gateway, Origin, Request};
 
 fn gateway(origin: &Origin, key: &str) -> Gateway {
     Gateway::start(format!("upstream: {}\nlimits:\n  - {{name: once, key: {key}, rate: 1/hour}}", origin.url()))

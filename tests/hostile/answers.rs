@@ -3,9 +3,7 @@
 
 use std::time::Duration;
 
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::RawClient;
+use crate::support::{Gateway, Origin, RawClient};
 
 /// What an application says to one request.
 struct Row {

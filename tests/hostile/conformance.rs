@@ -1,25 +1,13 @@
 //! What RFC 9113 and RFC 7541 demand of a server, row by row in the order of their sections: the cases that h2spec tries.
 
 use std::io;
-use std::io::Read;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use self::Demand::Answer;
-use self::Demand::Connection;
-use self::Demand::Ends;
-use self::Demand::Goes;
-use self::Demand::Stream;
-use crate::frames::END_HEADERS;
-use crate::frames::END_STREAM;
-use crate::frames::Field;
-use crate::frames::block;
-use crate::frames::data;
-use crate::frames::frame;
-use crate::frames::head;
-use crate::support::Gateway;
-use crate::support::Origin;
+use self::Demand::{Answer, Connection, Ends, Goes, Stream};
+use crate::frames::{END_HEADERS, END_STREAM, Field, block, data, frame, head};
+use crate::support::{Gateway, Origin};
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;

@@ -5,12 +5,10 @@ use std::thread;
 
 use fastrand::Rng;
 
-use crate::mutations;
-use crate::strict;
-use crate::strict::Arrival;
-use crate::strict::Rest;
+use crate::strict::{Arrival, Rest};
 use crate::support::eventually;
 use crate::watched::Watched;
+use crate::{mutations, strict};
 
 /// Always the same, so that a failure can be looked at.
 const SEED: u64 = 0x706f_7274;

@@ -1,7 +1,6 @@
 //! HTTP/2 frames as bytes, with uncompressed heads, so that a test can send what no library would.
 
-use std::io::Read;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 
 const DATA: u8 = 0;

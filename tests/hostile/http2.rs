@@ -4,12 +4,8 @@ mod rows;
 
 use std::time::Duration;
 
-use self::rows::GET;
-use self::rows::rows;
-use crate::frames::Client;
-use crate::frames::Fate;
-use crate::frames::Field;
-use crate::frames::head;
+use self::rows::{GET, rows};
+use crate::frames::{Client, Fate, Field, head};
 use crate::strict;
 use crate::support::eventually;
 use crate::watched::Watched;

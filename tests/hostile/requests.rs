@@ -3,12 +3,8 @@
 use std::time::Duration;
 
 use crate::strict;
-use crate::support::RawClient;
-use crate::support::eventually;
-use crate::table::FIRST_CHUNK;
-use crate::table::Outcome;
-use crate::table::Row;
-use crate::table::rows;
+use crate::support::{RawClient, eventually};
+use crate::table::{FIRST_CHUNK, Outcome, Row, rows};
 use crate::watched::Watched;
 
 const BOUNDS: &str = "{max_body: 1KiB, max_header_bytes: 16KiB, max_headers: 50, timeouts: {body_idle: 5s}}";

@@ -5,12 +5,8 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use crate::strict;
-use crate::strict::Arrival;
-use crate::strict::Rest;
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::eventually;
+use crate::strict::{Arrival, Rest};
+use crate::support::{Answer, Gateway, Origin, eventually};
 
 /// The two, and how much of what the application got was looked at.
 #[derive(Debug)]

@@ -6,8 +6,7 @@ use tempfile::NamedTempFile;
 
 use crate::machine::Machine;
 use crate::profile;
-use crate::support::eventually;
-use crate::support::succeed;
+use crate::support::{eventually, succeed};
 
 #[test]
 #[ignore = "takes minutes: packaging/test"]

@@ -2,23 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::SocketAddr;
-use std::net::TcpListener;
-use std::process::Command;
-use std::process::Stdio;
+use std::net::{SocketAddr, TcpListener};
+use std::process::{Command, Stdio};
 
-use rustix::process::Pid;
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 
 use crate::profile;
-use crate::stand_ins::StandIns;
-use crate::stand_ins::engine;
-use crate::support::Request;
-use crate::support::Response;
-use crate::support::docker;
-use crate::support::eventually;
-use crate::support::succeed;
+use crate::stand_ins::{StandIns, engine};
+use crate::support::{Request, Response, docker, eventually, succeed};
 
 #[test]
 #[ignore = "takes minutes: packaging/test"]

@@ -1,13 +1,10 @@
 //! A machine to install packages on: a container that runs systemd.
 
 use std::path::Path;
-use std::process::Command;
-use std::process::Output;
-use std::process::Stdio;
+use std::process::{Command, Output, Stdio};
 
 use crate::stand_ins::StandIns;
-use crate::support::docker;
-use crate::support::eventually;
+use crate::support::{docker, eventually};
 
 /// A running Debian; removed when it is dropped.
 #[derive(Debug)]

@@ -1,7 +1,6 @@
 //! Base images made on this machine, because the tests reach no registry; see the script `stand-ins`.
 
-use std::process::Command;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use crate::support::succeed;
 

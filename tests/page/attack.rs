@@ -6,14 +6,11 @@ use std::thread;
 
 use fantoccini::key::Key;
 use jiff::Timestamp;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::browser::Browser;
 use crate::fleet::Fleet;
-use crate::support::Response;
-use crate::support::eventually;
-use crate::support::hydra;
+use crate::support::{Response, eventually, hydra};
 
 /// Hydra has this address, the owner of the account the other.
 const ATTACKER: &str = "127.0.0.1";
@@ -152,7 +149,7 @@ fn says_where(fleet: &Fleet, gateway: usize, attacker: &Attacker) {
     // The last minute moves on while it is compared.
     eventually("the last minute is told", || {
         let lately = &fleet.api(gateway, "status")["last_minute"];
-        let told = format!("\nlast minute   {} passed, {} denied\n", lately["passed"], lately["denied"]);
+        let told = format!("\nlast minute   {} passed, {} denied", lately["passed"], lately["denied"]);
         fleet.gateways[gateway].run(&["status"]).stdout.contains(&told)
     });
     let status = fleet.gateways[gateway].run(&["status"]).stdout;

@@ -1,24 +1,18 @@
 //! A browser with one page, driven by its keyboard.
 
 use std::collections::BTreeSet;
-use std::thread;
 use std::time::Duration;
 
-use fantoccini::Client;
-use fantoccini::ClientBuilder;
-use fantoccini::actions::InputSource;
-use fantoccini::actions::KeyAction;
-use fantoccini::actions::KeyActions;
+use fantoccini::actions::{InputSource, KeyAction, KeyActions};
 use fantoccini::key::Key;
+use fantoccini::{Client, ClientBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use url::Url;
 
-use crate::driver::ChromiumCommand;
-use crate::driver::Driver;
-use crate::support::Stopwatch;
+use crate::driver::{ChromiumCommand, Driver};
+use crate::support::found_within;
 
 /// The longest that a page takes to show what it is told, with other browsers on the same cores.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -109,15 +103,11 @@ impl Browser {
     /// Waits until the text of an element contains this.
     #[track_caller]
     pub(crate) fn says(&self, selector: &str, wanted: &str) {
-        let begun = Stopwatch::start();
-        loop {
+        found_within(PATIENCE, || {
             let shown = self.text(selector);
-            if shown.contains(wanted) {
-                return;
-            }
-            assert!(begun.elapsed() < PATIENCE, "{selector} says `{shown}`, and not `{wanted}`");
-            thread::sleep(Duration::from_millis(20));
-        }
+            let is_shown = shown.contains(wanted).then_some(());
+            is_shown.ok_or_else(|| format!("{selector} says `{shown}`, and not `{wanted}`"))
+        });
     }
 
     pub(crate) fn title(&self) -> String {

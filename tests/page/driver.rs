@@ -1,10 +1,7 @@
 //! `chromedriver`, and the commands of it that the W3C does not name.
 
-use std::io::BufRead;
-use std::io::BufReader;
-use std::process::Child;
-use std::process::Command;
-use std::process::Stdio;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
 
 use fantoccini::wd::WebDriverCompatibleCommand;
 use serde_json::Value;

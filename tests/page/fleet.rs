@@ -3,12 +3,7 @@
 use serde_json::Value;
 
 use crate::browser::Browser;
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::RedisServer;
-use crate::support::Response;
-use crate::support::eventually;
+use crate::support::{Answer, Gateway, Origin, RedisServer, Response, eventually};
 
 /// Both gateways have the same configuration.
 #[derive(Debug)]

@@ -24,7 +24,7 @@ fn it_shows_what_the_api_says_while_an_attack_runs() {
     }
     page.says("#verdict-sentence", "Under attack");
     page.says("#verdict-sentence", "login-pace");
-    assert!(page.title().starts_with("! look at this"), "{}", page.title());
+    assert!(page.title().starts_with("✕ under attack"), "{}", page.title());
     let shown = |root: &str, name: &str, column: usize| {
         let rows = page.rows(root);
         rows.iter().find(|row| row[0] == name).map_or(String::new(), |row| row[column].clone())
@@ -61,7 +61,7 @@ fn advice_is_shown_with_the_line_to_write_and_leaves_the_verdict_alone() {
         page.says("#advice-list", one["message"].as_str().expect("a message"));
         page.says("#advice-list", one["help"].as_str().expect("a line to write"));
     }
-    page.says("#facts", "misconfigured: see below.");
+    page.says("#facts", "`check` has 1 warning: see the advice.");
     page.says("#verdict-sentence", "All is well.");
 }
 

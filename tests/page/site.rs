@@ -3,10 +3,7 @@
 use serde_json::Value;
 
 use crate::browser::Browser;
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::unused_address;
+use crate::support::{Answer, Gateway, Origin, unused_address};
 
 /// A gateway with a dashboard.
 #[derive(Debug)]

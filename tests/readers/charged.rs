@@ -3,16 +3,11 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use portcullis::client::ClientIp;
-use portcullis::http1::server::request::HeadLimits;
-use portcullis::http1::server::request::parse;
-use portcullis::key::KeyPart;
-use portcullis::key::Source;
-use portcullis::key::Spelling;
-use portcullis::key::extract;
-use portcullis::request::BodyFields;
-use portcullis::request::RequestHead;
-use portcullis::request::text::normalise;
+use portcullis::rules::client::ClientIp;
+use portcullis::rules::key::{KeyPart, Spelling, ValueSource, extract};
+use portcullis::rules::request::text::normalise;
+use portcullis::rules::request::{BodyFields, CanonicalHead};
+use portcullis::wire::http1::server::{HeadLimits, parse};
 
 use crate::case::Case;
 
@@ -55,11 +50,11 @@ pub(crate) fn values(case: &Case, selectors: &[String]) -> Vec<Option<Vec<String
 pub(crate) fn values_of(head: &[u8], body: &[u8], selectors: &[String]) -> Vec<Option<Vec<String>>> {
     let limits = HeadLimits { bytes: 64 * 1024, fields: 100 };
     let Ok(Some(parsed)) = parse(head, limits) else { return vec![None; selectors.len()] };
-    let head = RequestHead::read(&parsed.head, ClientIp::new([127, 0, 0, 1].into()));
+    let head = CanonicalHead::read(&parsed.head, ClientIp::new([127, 0, 0, 1].into()));
     let whole = body.len() <= INSPECTED;
     let start = Bytes::copy_from_slice(&body[..body.len().min(INSPECTED)]);
     let fields = BodyFields::read(&parsed.head.fields, &start, whole, INSPECTED);
-    let source = Source::new(&head, &fields);
+    let source = ValueSource::new(&head, &fields);
     let of = |selector: &String| {
         let part = KeyPart { selector: selector.parse().expect("a selector"), spelling: Spelling::Usual };
         let values = extract::values(&part, &source).ok()?.values;

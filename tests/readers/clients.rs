@@ -1,20 +1,15 @@
 //! What real clients send is understood: one name, the right one, and no part of the shared budget of the empty value.
 
 use std::collections::BTreeMap;
-use std::env;
-use std::fs;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::path::PathBuf;
-use std::process::Command;
-use std::process::Stdio;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{env, fs};
 
-use rustix::process::Pid;
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 
 use crate::charged;
-use crate::reader::go_program;
-use crate::reader::python;
+use crate::reader::{go_program, python};
 use crate::recorder::Recorder;
 use crate::support::eventually;
 

@@ -1,24 +1,17 @@
 //! The generator against the readers.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
-use std::env;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::ops::Range;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
-use std::thread;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{env, thread};
 
 use crate::case::Case;
-use crate::charged;
-use crate::generate::KINDS;
-use crate::generate::Kind;
-use crate::reader;
-use crate::reader::Connection;
-use crate::reader::Reader;
-use crate::reader::Reading;
+use crate::generate::{KINDS, Kind};
+use crate::reader::{Connection, Reader, Reading};
 use crate::shrink::shrink;
+use crate::{charged, reader};
 
 /// A reader that has read the name where neither the name nor the empty value was charged.
 #[derive(Debug)]

@@ -1,16 +1,11 @@
 //! Programs that read requests with the parsers of their language, and say what they have read.
 
-use std::fs;
-use std::io;
-use std::io::Read;
-use std::io::Write;
-use std::net::SocketAddr;
-use std::net::TcpStream;
-use std::path::Path;
-use std::path::PathBuf;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
 use std::time::Duration;
+use std::{fs, io, thread};
 
 use crate::case::Case;
 use crate::support::Program;

@@ -1,17 +1,10 @@
 //! A server that keeps what clients send.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::io::BufRead;
-use std::io::BufReader;
-use std::io::Read;
-use std::io::Write;
-use std::net::SocketAddr;
-use std::net::TcpListener;
-use std::net::TcpStream;
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::thread;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::{io, thread};
 
 /// What was sent to each path: the head as it came, and the body without its framing.
 #[derive(Clone, Debug)]

@@ -1,14 +1,9 @@
 //! A Redis Cluster of six servers.
 
-use portcullis::store::redis::Failure;
-use portcullis::store::redis::Mode;
+use portcullis::store::redis::{Failure, Mode};
 
-use crate::reach::Reach;
-use crate::reach::SOON;
-use crate::support::RedisCluster;
-use crate::support::RedisServer;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use crate::reach::{Reach, SOON};
+use crate::support::{RedisCluster, RedisServer, Stopwatch, eventually};
 
 async fn reach(cluster: &RedisCluster) -> Reach {
     let urls: Vec<String> = cluster.nodes[..2].iter().map(|node| format!("redis://{}", node.address())).collect();

@@ -2,14 +2,10 @@
 
 use std::time::Duration;
 
-use portcullis::store::redis::Failure;
-use portcullis::store::redis::Mode;
+use portcullis::store::redis::{Failure, Mode};
 
-use crate::reach::Reach;
-use crate::reach::SOON;
-use crate::reach::logged;
-use crate::support::RedisServer;
-use crate::support::eventually;
+use crate::reach::{Reach, SOON, logged};
+use crate::support::{RedisServer, eventually};
 
 /// Breaks the server, checks that the outage has this cause, repairs it, and checks that it is used again within a second.
 async fn goes_and_comes(server: &RedisServer, cause: &str, break_it: &[&str], mend_it: &[&str]) {

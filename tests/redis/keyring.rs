@@ -2,18 +2,13 @@
 
 use std::time::Duration;
 
-use portcullis::clock::Clock;
-use portcullis::clock::ManualClock;
-use portcullis::clock::Timestamp;
-use portcullis::signing::key_ring::MAX_KEYS;
-use portcullis::signing::key_ring::ROTATION_PERIOD;
-use portcullis::store::redis::Time;
-use portcullis::store::redis::scripts;
+use portcullis::store::redis::{Time, scripts};
+use portcullis::words::clock::{Clock, ManualClock, Timestamp};
+use portcullis::words::signing::{MAX_KEYS, ROTATION_PERIOD};
 use redis::Value;
 
 use crate::reach::Reach;
-use crate::support::RedisServer;
-use crate::support::eventually;
+use crate::support::{RedisServer, eventually};
 
 const NOW: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
 const MESSAGE: &[&[u8]] = &[b"alice"];

@@ -9,8 +9,7 @@ use std::time::Duration;
 use portcullis::store::redis::Failure;
 
 use crate::reach::Reach;
-use crate::support::RedisServer;
-use crate::support::Stopwatch;
+use crate::support::{RedisServer, Stopwatch};
 
 fn say(line: &str) {
     writeln!(io::stdout(), "{line}").expect("someone reads");

@@ -1,27 +1,15 @@
 //! Outages: callers wait once, then fail at once, and succeed again within a second of its return.
 
-use std::io;
-use std::io::BufRead;
-use std::io::BufReader;
-use std::io::Write;
-use std::net::SocketAddr;
-use std::net::TcpListener;
-use std::net::TcpStream;
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::thread;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use std::{io, thread};
 
 use portcullis::store::redis::Failure;
 
-use crate::reach::AT_ONCE;
-use crate::reach::Reach;
-use crate::reach::SOON;
-use crate::reach::TIMEOUT;
-use crate::reach::logged;
-use crate::support::RedisServer;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use crate::reach::{AT_ONCE, Reach, SOON, TIMEOUT, logged};
+use crate::support::{RedisServer, Stopwatch, eventually};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_very_first_call_is_answered() {

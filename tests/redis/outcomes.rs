@@ -2,36 +2,21 @@
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use portcullis::clock::Clock;
-use portcullis::decision::Batch;
-use portcullis::decision::Charge;
-use portcullis::decision::Settlement;
-use portcullis::decision::batch::Force;
-use portcullis::decision::batch::Items;
-use portcullis::decision::batch::KnownClientKey;
-use portcullis::key::KeyHash;
-use portcullis::limit::Algorithm;
-use portcullis::limit::Count;
-use portcullis::limit::OnFailure;
-use portcullis::limit::Rule;
+use portcullis::rules::decision::batch::KnownClientKey;
+use portcullis::rules::decision::{Batch, Charge, Settlement};
+use portcullis::rules::key::KeyHash;
+use portcullis::rules::limit::{Algorithm, Count, OnFailure, Rule};
 use portcullis::store;
-use portcullis::store::Failover;
-use portcullis::store::Observer;
-use portcullis::store::Store;
-use portcullis::store::memory;
-use portcullis::store::redis;
-use portcullis::store::redis::HashSlot;
-use portcullis::store::redis::Mode;
-use portcullis::store::settings::Nodes;
+use portcullis::store::any_store::Nodes;
+use portcullis::store::redis::{HashSlot, Mode};
+use portcullis::store::{Failover, Observer, Store, memory, redis};
+use portcullis::words::clock::Clock;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::RedisCluster;
-use crate::support::RedisServer;
-use crate::support::eventually;
+use crate::support::{RedisCluster, RedisServer, eventually, within};
 
 #[derive(Debug, Default)]
 struct RoundTrips(AtomicUsize);
@@ -92,16 +77,9 @@ impl Drop for Gateway {
 
 fn failures(limit: u16, rule: &Rule) -> Charge<'_> {
     Charge {
-        limit,
-        key: KeyHash(u128::from(limit) << 100 | 7),
-        rule,
         count: Count::Failures,
-        force: Force::Binding,
         on_failure: OnFailure::Deny,
-        items: Items::new(),
-        unless_known: false,
-        is_free: false,
-        leases: false,
+        ..Charge::new(limit, KeyHash(u128::from(limit) << 100 | 7), rule)
     }
 }
 
@@ -122,7 +100,7 @@ async fn in_a_cluster_a_client_is_known_and_slots_come_back_wherever_they_are() 
     for _ in 0..10 {
         let verdicts = gateway.store.decide(&batch).await.expect("an answer");
         assert!(verdicts.iter().all(|verdict| verdict.passes() && verdict.charged.is_some()), "{verdicts:?}");
-        let back = |(charge, verdict): (&Charge<'_>, &'_ portcullis::decision::Verdict)| {
+        let back = |(charge, verdict): (&Charge<'_>, &'_ portcullis::rules::decision::Verdict)| {
             (charge.key, verdict.charged.clone().expect("it was charged"))
         };
         let charged: Vec<_> = batch.charges.iter().zip(&verdicts).map(back).collect();
@@ -165,9 +143,6 @@ async fn a_flood_of_what_is_exhausted_is_answered_here_until_someone_says_that_t
     let settlement = Settlement::TakeBack { key: batch.charges[0].key, rule: &rule, charged: &charged };
     one.store.settle(&[settlement]).await.expect("it answers");
     assert_eq!(one.trips(), before + 1, "and a success one more");
-    let begun = crate::support::Stopwatch::start();
-    while !other.store.decide(&batch).await.expect("an answer")[0].passes() {
-        assert!(begun.elapsed() < Duration::from_secs(1), "it was not told");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let passes = async || other.store.decide(&batch).await.expect("an answer")[0].passes();
+    within("it is told", Duration::from_secs(1), passes).await;
 }

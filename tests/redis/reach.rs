@@ -3,29 +3,17 @@
 use std::io;
 use std::io::Write;
 use std::num::NonZeroU32;
-use std::sync::Arc;
-use std::sync::LazyLock;
-use std::sync::Mutex;
-use std::sync::Once;
+use std::sync::{Arc, LazyLock, Mutex, Once};
 use std::time::Duration;
 
-use portcullis::clock::Clock;
-use portcullis::clock::ManualClock;
-use portcullis::store::MemoryStore;
-use portcullis::store::Observer;
 use portcullis::store::denied_until::DeniedUntil;
-use portcullis::store::memory;
-use portcullis::store::redis::Failure;
-use portcullis::store::redis::HashSlot;
-use portcullis::store::redis::Mode;
-use portcullis::store::redis::Settings;
-use portcullis::store::redis::SharedRedis;
-use portcullis::store::redis::Time;
+use portcullis::store::key_ring::Resets;
 use portcullis::store::redis::links::Links;
-use portcullis::store::redis::scripts::Invocation;
-use portcullis::store::redis::scripts::Script;
-use portcullis::store::redis::watch::watch;
-use portcullis::store::resets::Resets;
+use portcullis::store::redis::scripts::{Invocation, Script};
+use portcullis::store::redis::settings::watch;
+use portcullis::store::redis::{Failure, HashSlot, Mode, Settings, SharedRedis, Time};
+use portcullis::store::{MemoryStore, Observer, memory};
+use portcullis::words::clock::{Clock, ManualClock};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::Stopwatch;

@@ -4,12 +4,8 @@ use std::process::Command;
 
 use portcullis::store::redis::Mode;
 
-use crate::reach::Reach;
-use crate::reach::SOON;
-use crate::support::RedisSentinels;
-use crate::support::RedisServer;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use crate::reach::{Reach, SOON};
+use crate::support::{RedisSentinels, RedisServer, Stopwatch, eventually};
 
 fn urls(sentinels: &RedisSentinels) -> Vec<String> {
     sentinels.urls().trim_matches(['[', ']']).split(", ").map(|url| url.trim_matches('"').to_owned()).collect()

@@ -2,13 +2,8 @@
 
 use portcullis::store::redis::Failure;
 
-use crate::reach::AT_ONCE;
-use crate::reach::Reach;
-use crate::reach::SOON;
-use crate::reach::TIMEOUT;
-use crate::support::RedisServer;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use crate::reach::{AT_ONCE, Reach, SOON, TIMEOUT};
+use crate::support::{RedisServer, Stopwatch, eventually};
 
 fn statistic(server: &RedisServer, name: &str) -> u64 {
     let stats = server.cli(&["INFO", "stats"]);
@@ -18,13 +13,20 @@ fn statistic(server: &RedisServer, name: &str) -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_much_is_sent_when_nobody_asks() {
+    /// What a healthy server is asked in so many seconds: how many keys it has, who it is, and whether it still tells.
+    const ROUND: u64 = 15;
+    const IN_A_ROUND: u64 = 3;
     let server = RedisServer::start();
     let _reach = Reach::single(server.url()).await;
-    tokio::time::sleep(SOON).await;
+    tokio::time::sleep(SOON * 2).await;
+    let begun = Stopwatch::start();
     let before = statistic(&server, "total_commands_processed");
-    tokio::time::sleep(SOON * 15).await;
+    tokio::time::sleep(SOON * 14).await;
     let sent = statistic(&server, "total_commands_processed") - before;
-    assert!(sent <= 4, "{sent} commands in 15 seconds, one of them this question");
+    // A machine that is busy with other tests may take longer, so that a second round falls into it.
+    let rounds = begun.elapsed().as_secs() / ROUND + 1;
+    let most = 1 + IN_A_ROUND * rounds;
+    assert!(sent <= most, "{sent} commands in {:?}, one of them this question", begun.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,22 +1,10 @@
 //! A Redis that is down at the start, or is configured wrongly.
 
-use std::thread;
 use std::time::Duration;
 
-use crate::site::RAW;
-use crate::site::alone;
-use crate::site::ask_admin;
-use crate::site::config;
-use crate::site::log;
-use crate::site::said_of_redis;
-use crate::site::store_up;
+use crate::site::{RAW, alone, ask_admin, config, log, said_of_redis, store_up};
 use crate::state;
-use crate::support::Caller;
-use crate::support::Gateway;
-use crate::support::Ledger;
-use crate::support::RedisServer;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use crate::support::{Caller, Gateway, Ledger, RedisServer, Stopwatch, eventually, throughout};
 
 const LIMIT: &str = "limits:\n  - {name: of-the-test, key: header.x-key, rate: 4/hour}";
 
@@ -36,10 +24,11 @@ fn a_gateway_starts_without_redis_says_so_once_and_recovers_by_itself() {
     assert_eq!(statuses, [200, 200, 429, 429], "half of four, on two gateways");
     assert!(first.elapsed() < Duration::from_secs(1), "{:?}", first.elapsed());
     // The gateway tries again and again, and logs the outage once.
-    thread::sleep(Duration::from_secs(2));
-    assert_eq!(ask_admin(&gateway, "GET", "/readyz").status, 200);
-    assert!(!store_up(&gateway));
-    assert_eq!(said_of_redis(&gateway).len(), 1, "{:#?}", said_of_redis(&gateway));
+    throughout(Duration::from_secs(2), || {
+        assert_eq!(ask_admin(&gateway, "GET", "/readyz").status, 200);
+        assert!(!store_up(&gateway));
+        assert_eq!(said_of_redis(&gateway).len(), 1, "{:#?}", said_of_redis(&gateway));
+    });
     redis.restart();
     let back = Stopwatch::start();
     eventually("the gateway finds Redis", || store_up(&gateway));

@@ -4,8 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::bans::cpu_micros;
-use crate::site::Site;
-use crate::site::alone;
+use crate::site::{Site, alone};
 use crate::support::Gateway;
 
 #[test]

@@ -1,21 +1,13 @@
 //! Who is banned by address is shown and exported alike by every gateway, and Redis does not know the address.
 
 use std::fs::File;
-use std::process::Child;
-use std::process::Command;
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::site::Site;
-use crate::site::alone;
-use crate::site::ask_admin;
-use crate::site::config;
-use crate::site::store_up;
-use crate::support::Gateway;
-use crate::support::RedisServer;
-use crate::support::eventually;
+use crate::site::{Site, alone, ask_admin, config, store_up};
+use crate::support::{Gateway, RedisServer, eventually};
 
 /// The clients are named by a proxy on this machine.
 const LIMITS: &str = "\

@@ -1,33 +1,18 @@
 //! A ban by one gateway is a ban on every gateway, without a query to Redis for each request.
 
-use std::process::Child;
-use std::process::Command;
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::flood::commands;
 use crate::questions::calls;
-use crate::site::RAW;
-use crate::site::Site;
-use crate::site::alone;
-use crate::site::ask_admin;
-use crate::site::config;
-use crate::site::store_up;
-use crate::site::url_of_mute;
+use crate::site::{RAW, Site, alone, ask_admin, at_rest, config, store_up, url_of_mute};
 use crate::state;
-use crate::support::Caller;
-use crate::support::Gateway;
-use crate::support::Ledger;
-use crate::support::RedisCluster;
-use crate::support::RedisServer;
-use crate::support::Request;
-use crate::support::Stopwatch;
-use crate::support::eventually;
-use crate::support::key_without_digits;
+use crate::support::{
+    Caller, Gateway, Ledger, RedisCluster, RedisServer, Request, Stopwatch, eventually, key_without_digits,
+};
 
 const LIMITS: &str =
     "limits:\n  - {name: of-the-test, key: header.x-key, rate: 1/hour, then: {ban: [1h, 24h]}, on_failure: local}";
@@ -125,6 +110,18 @@ fn a_ban_and_an_unban_are_everywhere_within_a_second_and_nobody_asks_redis_for_t
 }
 
 #[test]
+fn many_addresses_are_banned_in_one_call_at_every_gateway() {
+    let _alone = alone();
+    let site = site(2);
+    let addresses: Vec<_> = (0..1000).map(|n| format!("10.{}.{}.1", n / 200, n % 200)).collect();
+    let answer = ban_by_hand(&site.gateways[0], &json!({"addresses": addresses, "for": "1h"}));
+    assert_eq!(answer["banned"].as_array().expect("a list").len(), 1000);
+    for gateway in &site.gateways {
+        eventually("the bans are known", || listed(gateway).len() == 1000);
+    }
+}
+
+#[test]
 fn a_ban_outlives_the_gateway_that_made_it() {
     let _alone = alone();
     let mut site = site(2);
@@ -174,7 +171,7 @@ fn a_redis_that_was_emptied_is_told_of_the_bans_and_of_those_lifted_before_none(
 
 #[test]
 fn bans_cost_a_redis_at_rest_a_few_commands_a_minute() {
-    let _alone = alone();
+    let _at_rest = at_rest();
     let site = site(3);
     trip(&site, 0, RAW);
     know(&site.gateways, 1);
@@ -188,7 +185,7 @@ fn bans_cost_a_redis_at_rest_a_few_commands_a_minute() {
 
 #[test]
 fn who_may_not_tell_of_bans_is_believed_within_a_second_all_the_same() {
-    let _alone = alone();
+    let _at_rest = at_rest();
     let redis = RedisServer::start();
     let url = url_of_mute(&redis);
     let application = Ledger::start();

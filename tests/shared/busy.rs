@@ -1,34 +1,18 @@
 //! A gateway that is busy does not take its Redis for dead: every decision is one of Redis, or none.
 
 use std::fmt::Write;
-use std::io;
-use std::io::Read;
-use std::io::Write as _;
-use std::net::SocketAddr;
-use std::net::TcpListener;
-use std::net::TcpStream;
-use std::process::Child;
-use std::process::Command;
-use std::process::Stdio;
+use std::io::{Read, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering;
-use std::thread;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use std::{io, thread};
 
-use crate::site::TIMEOUT;
-use crate::site::alone;
-use crate::site::config;
-use crate::site::said_of_redis;
-use crate::site::store_up;
-use crate::support::Caller;
-use crate::support::CertificateAuthority;
-use crate::support::Certified;
-use crate::support::Gateway;
-use crate::support::Ledger;
-use crate::support::RedisServer;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use crate::site::{TIMEOUT, alone, config, said_of_redis, store_up};
+use crate::support::{
+    Caller, CertificateAuthority, Certified, Gateway, Ledger, RedisServer, Stopwatch, eventually, repeat_until,
+};
 
 /// What a key may have. During an outage each gateway would grant as much by itself.
 const MOST: usize = 20;
@@ -146,9 +130,7 @@ fn a_gateway_that_a_debugger_stopped_takes_the_answers_that_came_meanwhile() {
         let asking = scope.spawn(|| site.ask_for_victim("stopped", Duration::from_secs(5)));
         for _ in 0..4 {
             for gateway in &site.gateways {
-                gateway.pause();
-                thread::sleep(Duration::from_millis(600));
-                gateway.resume();
+                gateway.pause_for(Duration::from_millis(600));
             }
         }
         asking.join().expect("no panic")
@@ -177,14 +159,17 @@ fn however_busy_a_gateway_is_its_redis_is_not_down_and_no_limit_is_passed() {
     let config = std::fs::read_to_string(site.gateways[0].path("portcullis.yaml")).expect("it is there");
     let seen = thread::scope(|scope| {
         let asking = scope.spawn(|| site.ask_for_victim("busy", Duration::from_secs(8)));
-        for number in 0.. {
-            if asking.is_finished() {
-                break;
-            }
-            let _handshakes = site.load(true, &["-c", "60", "-t", "1", "-n", "60"]);
-            site.gateways[number % 2].write_config(format!("{config}\n# {number}\n"));
-            thread::sleep(Duration::from_millis(700));
-        }
+        let (mut number, mut handshakes) = (0, None);
+        repeat_until(
+            || asking.is_finished(),
+            Duration::from_millis(700),
+            || {
+                handshakes = Some(site.load(true, &["-c", "60", "-t", "1", "-n", "60"]));
+                site.gateways[number % 2].write_config(format!("{config}\n# {number}\n"));
+                number += 1;
+            },
+        );
+        drop(handshakes);
         asking.join().expect("no panic")
     });
     drop(loads);

@@ -1,23 +1,12 @@
 //! Six nodes: keys in different slots are decided all or none, and a dead master is replaced.
 
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::site::RAW;
-use crate::site::alone;
-use crate::site::config;
-use crate::site::store_up;
+use crate::site::{RAW, alone, config, store_up};
 use crate::state;
-use crate::support::Caller;
-use crate::support::Gateway;
-use crate::support::Ledger;
-use crate::support::RedisCluster;
-use crate::support::Request;
-use crate::support::StopOnDrop;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use crate::support::{Caller, Gateway, Ledger, RedisCluster, Request, StopOnDrop, Stopwatch, eventually, repeat_until};
 
 fn gateways(redis: &RedisCluster, application: &Ledger, timeout: &str, store: &str, limits: &str) -> [Gateway; 2] {
     let place = format!("url: {}, mode: cluster, timeout: {timeout}", redis.urls());
@@ -104,28 +93,32 @@ fn requests_go_on_while_a_master_of_the_cluster_is_replaced() {
     let limit = "limits:\n  - {name: of-the-test, key: header.x-key, rate: 20/hour}";
     let gateways = gateways(&redis, &application, "100ms", "  on_failure: local\n  nodes: 2", limit);
     let clock = application.clock();
-    let over = AtomicBool::new(false);
+    let (over, asked) = (AtomicBool::new(false), AtomicUsize::new(0));
     thread::scope(|scope| {
         let ended = StopOnDrop(&over);
         let clients: Vec<_> = (0..8)
             .map(|number: usize| {
-                let (address, over) = (gateways[number % 2].address(), &over);
+                let (address, over, asked) = (gateways[number % 2].address(), &over, &asked);
                 scope.spawn(move || {
                     let mut caller = Caller::default();
                     let mut slowest = Duration::ZERO;
-                    while !over.load(Ordering::SeqCst) {
-                        let one = Stopwatch::start();
-                        let key = format!("{RAW}-{}", fastrand::usize(..60));
-                        let status = caller.call(address, "/", &key, clock);
-                        assert!(matches!(status, Some(200 | 429)), "{status:?}");
-                        slowest = slowest.max(one.elapsed());
-                        thread::sleep(Duration::from_millis(2));
-                    }
+                    repeat_until(
+                        || over.load(Ordering::SeqCst),
+                        Duration::from_millis(2),
+                        || {
+                            let one = Stopwatch::start();
+                            let key = format!("{RAW}-{}", fastrand::usize(..60));
+                            let status = caller.call(address, "/", &key, clock);
+                            assert!(matches!(status, Some(200 | 429)), "{status:?}");
+                            slowest = slowest.max(one.elapsed());
+                            asked.fetch_add(1, Ordering::SeqCst);
+                        },
+                    );
                     slowest
                 })
             })
             .collect();
-        thread::sleep(Duration::from_millis(300));
+        eventually("all ask", || asked.load(Ordering::SeqCst) > 200);
         redis.nodes[0].kill();
         eventually("its replica is a master", || redis.nodes[3].cli(&["ROLE"]).starts_with("master"));
         eventually("the cluster is whole", || redis.nodes[3].cli(&["CLUSTER", "INFO"]).contains("cluster_state:ok"));

@@ -1,23 +1,13 @@
 //! No window of length W has more than N passed requests, whatever happens to the gateways: counted at the application.
 
-use std::fs;
 use std::net::SocketAddr;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
-use std::thread;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use std::{fs, thread};
 
-use crate::site::RAW;
-use crate::site::Site;
-use crate::site::alone;
-use crate::site::log;
-use crate::site::store_up;
-use crate::support::Arrival;
-use crate::support::Caller;
-use crate::support::Stopwatch;
-use crate::support::eventually;
-use crate::support::surely_decided_within;
+use crate::site::{RAW, Site, alone, log, store_up};
+use crate::support::{Arrival, Caller, Stopwatch, eventually, surely_decided_within};
 
 const GATEWAYS: usize = 4;
 const CONNECTIONS: usize = 64;

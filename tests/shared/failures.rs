@@ -5,16 +5,12 @@
 //! slowest, and beside it the slowest of a gateway that has no Redis; how long until Redis decides again; the cause that
 //! is logged.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use crate::outage;
-use crate::outage::ROUTES;
-use crate::outage::STORE;
-use crate::site::RAW;
-use crate::site::Site;
-use crate::site::alone;
-use crate::site::ask_admin;
-use crate::site::store_up;
-use crate::support::RedisServer;
-use crate::support::eventually;
+use crate::outage::{ROUTES, STORE};
+use crate::site::{RAW, Site, alone, ask_admin, store_up};
+use crate::support::{RedisServer, eventually};
 
 fn site() -> Site {
     Site::start(2, "timeout: 100ms", STORE, ROUTES)
@@ -166,9 +162,10 @@ fn a_gateway_and_redis_killed_amid_a_burst_leave_nothing_behind() {
     let clock = site.application.clock();
     let addresses: Vec<_> = site.gateways.iter().map(crate::support::Gateway::address).collect();
     let mut victim = site.gateways.remove(1);
+    let answered = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for number in 0..8 {
-            let (address, dies) = (addresses[number % 2], addresses[1]);
+            let (address, dies, answered) = (addresses[number % 2], addresses[1], &answered);
             scope.spawn(move || {
                 let mut callers: Vec<_> = (0..16).map(|_| crate::support::Caller::default()).collect();
                 for round in 0..60 {
@@ -177,17 +174,22 @@ fn a_gateway_and_redis_killed_amid_a_burst_leave_nothing_behind() {
                     }
                     for caller in &mut callers {
                         let status = caller.answer();
+                        answered.fetch_add(1, Ordering::SeqCst);
                         // Only who was connected to the gateway that died goes without an answer.
                         assert!(matches!(status, Some(200 | 429)) || address == dies, "{status:?}");
                     }
                 }
             });
         }
-        std::thread::sleep(std::time::Duration::from_millis(150));
+        let more_are_answered = || {
+            let before = answered.load(Ordering::SeqCst);
+            eventually("more are answered", || answered.load(Ordering::SeqCst) > before + 500);
+        };
+        more_are_answered();
         victim.kill();
-        std::thread::sleep(std::time::Duration::from_millis(150));
+        more_are_answered();
         site.redis.kill();
-        std::thread::sleep(std::time::Duration::from_millis(150));
+        more_are_answered();
         site.redis.restart();
     });
     site.add(&[]);

@@ -3,12 +3,8 @@
 use std::thread;
 use std::time::Duration;
 
-use crate::site::RAW;
-use crate::site::Site;
-use crate::site::alone;
-use crate::support::Caller;
-use crate::support::RedisServer;
-use crate::support::Stopwatch;
+use crate::site::{RAW, Site, alone};
+use crate::support::{Caller, RedisServer, Stopwatch};
 
 const GATEWAYS: usize = 4;
 const STARTS: Duration = Duration::from_secs(2);

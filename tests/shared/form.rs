@@ -2,22 +2,13 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::site::ask_admin;
-use crate::site::config;
-use crate::site::store_up;
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::RedisServer;
-use crate::support::Request;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use crate::site::{ask_admin, config, store_up};
+use crate::support::{Answer, Gateway, Origin, RedisServer, Request, Stopwatch, eventually};
 
 /// One attempt at the application, by the clock of the test.
 #[derive(Clone, Debug)]

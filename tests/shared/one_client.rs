@@ -1,18 +1,10 @@
 //! All limits of a client in one hash slot of a cluster: `store.redis.hash_slot: client`.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::site::alone;
-use crate::site::ask_admin;
-use crate::site::config;
-use crate::site::store_up;
+use crate::site::{alone, ask_admin, config, store_up};
 use crate::state;
-use crate::support::Caller;
-use crate::support::Gateway;
-use crate::support::Ledger;
-use crate::support::RedisCluster;
-use crate::support::eventually;
+use crate::support::{Caller, Gateway, Ledger, RedisCluster, eventually};
 
 const LIMITS: &str = "client_ip: {trusted_proxies: [127.0.0.0/8], header: x-key}
 limits:

@@ -1,20 +1,12 @@
 //! Measures what clients get during an outage, under every policy at once.
 
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::site::RAW;
-use crate::site::Site;
-use crate::site::TIMEOUT;
-use crate::site::said_of_redis;
-use crate::support::Caller;
-use crate::support::Gateway;
-use crate::support::StopOnDrop;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use crate::site::{RAW, Site, TIMEOUT, said_of_redis};
+use crate::support::{Caller, Gateway, StopOnDrop, Stopwatch, eventually};
 
 /// One route for each policy, with a limit that counts each client for itself.
 pub(super) const ROUTES: &str = "routes:

@@ -5,16 +5,10 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
-use crate::form::Attempt;
-use crate::form::Form;
-use crate::form::Login;
-use crate::form::guess;
-use crate::form::right;
+use crate::form::{Attempt, Form, Login, guess, right};
 use crate::packet::post_in_one_packet;
 use crate::site::alone;
-use crate::support::RawClient;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use crate::support::{RawClient, Stopwatch, eventually};
 
 const THREE: &str = "{name: failures, key: param.username, count: failures, rate: 3/hour}";
 const CLEARED: &str = "{name: failures, key: param.username, count: failures, rate: 3/hour, reset_on: success}";
@@ -144,17 +138,14 @@ fn a_success_at_one_gateway_opens_the_key_at_every_other_within_a_second() {
 fn clients_that_hang_up_before_the_answer_gain_no_guess_at_any_gateway() {
     let _alone = alone();
     let form = Form::start(2, CLEARED, "");
-    thread::scope(|scope| {
-        for number in 0..40 {
-            let form = &form;
-            scope.spawn(move || {
-                let mut client = RawClient::connect(form.address(number));
-                client.send(form.request(number, guess(300)).bytes());
-                thread::sleep(Duration::from_millis(100));
-            });
-        }
-    });
+    let send = |number: usize| {
+        let mut client = RawClient::connect(form.address(number));
+        client.send(form.request(number, guess(300)).bytes());
+        client
+    };
+    let clients: Vec<RawClient> = (0..40).map(send).collect();
     eventually("three are at the application", || form.count() == 3);
+    drop(clients);
     let answered = Stopwatch::start();
     while answered.elapsed() < Duration::from_millis(600) {
         for gateway in 0..2 {

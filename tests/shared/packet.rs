@@ -1,10 +1,8 @@
 //! Requests over HTTP/2 that all leave in one packet, as in an attack on races.
 
 use std::collections::HashSet;
-use std::io::Read;
-use std::io::Write;
-use std::net::SocketAddr;
-use std::net::TcpStream;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 const DATA: u8 = 0;

@@ -5,18 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::site::RAW;
-use crate::site::Site;
-use crate::site::alone;
-use crate::site::ask_admin;
-use crate::site::config;
-use crate::site::url_of_mute;
-use crate::support::Caller;
-use crate::support::Gateway;
-use crate::support::Ledger;
-use crate::support::RedisServer;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use crate::site::{RAW, Site, ask_admin, at_rest, config, url_of_mute};
+use crate::support::{Caller, Gateway, Ledger, RedisServer, Stopwatch, eventually, found_within, throughout};
 
 const LIMIT: &str = "limits:\n  - {name: of-the-test, key: header.x-key, rate: 12/hour}";
 
@@ -37,17 +27,13 @@ fn part(gateway: &Gateway) -> f64 {
 /// Waits until every gateway holds one of so many equal parts, and asserts that all of them are never more than the whole.
 #[track_caller]
 fn settles(gateways: &[Gateway], parts: f64) {
-    let waited = Stopwatch::start();
-    loop {
+    found_within(SETTLED_WITHIN, || {
         // Read one after the other, and one may shrink and another one grow in between: what all held at one moment is for the
         // model of the script to show.
         let held: Vec<f64> = gateways.iter().map(part).collect();
-        if held.iter().all(|part| (part - 1.0 / parts).abs() < 1e-9) {
-            return;
-        }
-        assert!(waited.elapsed() < SETTLED_WITHIN, "{held:?}, not {parts} equal parts");
-        thread::sleep(Duration::from_millis(50));
-    }
+        let are_equal = held.iter().all(|part| (part - 1.0 / parts).abs() < 1e-9);
+        are_equal.then_some(()).ok_or_else(|| format!("{held:?}, not {parts} equal parts"))
+    });
 }
 
 /// Sends many requests of one key to every gateway at once. Returns how many passed at each.
@@ -69,7 +55,7 @@ fn hammered(site: &Site, key: &str) -> Vec<usize> {
 
 #[test]
 fn all_parts_are_the_whole_while_gateways_come_and_go() {
-    let _alone = alone();
+    let _at_rest = at_rest();
     let mut site = Site::start(1, "", "  nodes: auto", LIMIT);
     // It is not ready before.
     assert!((part(&site.gateways[0]) - 1.0).abs() < 1e-9);
@@ -106,18 +92,16 @@ fn all_parts_are_the_whole_while_gateways_come_and_go() {
 
 #[test]
 fn a_gateway_that_is_stopped_keeps_its_part() {
-    let _alone = alone();
+    let _at_rest = at_rest();
     let mut site = Site::start(2, "", "  nodes: auto", LIMIT);
     settles(&site.gateways, 2.0);
     site.gateways[1].pause();
     site.add(&[]);
     // The other two divide what the stopped one does not hold: it will use its half, should it go on without Redis.
-    let waited = Stopwatch::start();
-    while waited.elapsed() < Duration::from_secs(7) {
+    throughout(Duration::from_secs(7), || {
         let held = part(&site.gateways[0]) + part(&site.gateways[2]);
         assert!(held <= 0.5 + 1e-9, "{held}");
-        thread::sleep(Duration::from_millis(50));
-    }
+    });
     site.redis.kill();
     site.gateways[1].resume();
     let passed = hammered(&site, &format!("{RAW}-stopped"));
@@ -131,17 +115,16 @@ fn a_gateway_that_is_stopped_keeps_its_part() {
 #[track_caller]
 fn are_never_more_than_the_whole(gateways: &[Gateway], span: Duration) {
     let waited = Stopwatch::start();
-    while waited.elapsed() < span {
+    throughout(span, || {
         // Those that came last are read first: they only grow, and what they are granted is given up before.
         let held: Vec<f64> = gateways.iter().rev().map(part).collect();
         assert!(held.iter().sum::<f64>() <= 1.0 + 1e-9, "{held:?} after {:?}", waited.elapsed());
-        thread::sleep(Duration::from_millis(20));
-    }
+    });
 }
 
 #[test]
 fn a_table_that_is_lost_unseen_gives_nothing_away() {
-    let _alone = alone();
+    let _at_rest = at_rest();
     let mut site = Site::start(2, "", "  nodes: auto", LIMIT);
     settles(&site.gateways, 2.0);
     // Nobody is told of a single key that is removed or evicted: whoever calls first finds nothing.
@@ -153,7 +136,7 @@ fn a_table_that_is_lost_unseen_gives_nothing_away() {
 
 #[test]
 fn neither_does_it_where_gateways_hear_nothing_of_each_other() {
-    let _alone = alone();
+    let _at_rest = at_rest();
     let redis = RedisServer::start();
     let user = ["ACL", "SETUSER", "deaf", "on", ">any", "~*", "+@all", "-publish", "-subscribe", "-client|tracking"];
     assert_eq!(redis.cli(&user), "OK");
@@ -163,9 +146,7 @@ fn neither_does_it_where_gateways_hear_nothing_of_each_other() {
     let gateways = [(); 2].map(|()| Gateway::start(&configuration));
     settles(&gateways, 2.0);
     // One is stopped when it would call, so that they call at moments that are far apart.
-    gateways[1].pause();
-    thread::sleep(Duration::from_millis(7500));
-    gateways[1].resume();
+    gateways[1].pause_for(Duration::from_millis(7500));
     for _ in 0..3 {
         assert_eq!(redis.cli(&["DEL", "portcullis:parts"]), "1");
         are_never_more_than_the_whole(&gateways, Duration::from_secs(9));
@@ -175,7 +156,7 @@ fn neither_does_it_where_gateways_hear_nothing_of_each_other() {
 
 #[test]
 fn parts_settle_where_gateways_may_not_publish() {
-    let _alone = alone();
+    let _at_rest = at_rest();
     let redis = RedisServer::start();
     let application = Ledger::start();
     let configuration =
@@ -194,7 +175,7 @@ fn parts_settle_where_gateways_may_not_publish() {
 
 #[test]
 fn a_number_fixes_the_part() {
-    let _alone = alone();
+    let _at_rest = at_rest();
     let site = Site::start(1, "", "  nodes: 5", LIMIT);
     settles(&site.gateways, 5.0);
 }

@@ -1,15 +1,7 @@
 //! A password of Redis that changes while a gateway runs.
 
-use crate::site::alone;
-use crate::site::config;
-use crate::site::said_of_redis;
-use crate::site::store_up;
-use crate::support::Caller;
-use crate::support::Gateway;
-use crate::support::Ledger;
-use crate::support::RedisServer;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use crate::site::{alone, config, said_of_redis, store_up};
+use crate::support::{Caller, Gateway, Ledger, RedisServer, Stopwatch, eventually};
 
 #[test]
 fn a_changed_password_is_read_from_its_file_when_redis_refuses_the_old_one() {

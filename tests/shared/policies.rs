@@ -1,10 +1,6 @@
 //! What `/readyz` answers under each policy during an outage.
 
-use crate::site::RAW;
-use crate::site::Site;
-use crate::site::alone;
-use crate::site::ask_admin;
-use crate::site::store_up;
+use crate::site::{RAW, Site, alone, ask_admin, store_up};
 use crate::support::eventually;
 
 const LIMIT: &str = "limits:\n  - {name: of-the-test, key: header.x-key, rate: 4/hour}";

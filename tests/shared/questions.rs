@@ -3,31 +3,11 @@
 use std::thread;
 use std::time::Duration;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::site::RAW;
-use crate::site::Site;
-use crate::site::alone;
-use crate::site::ask_admin;
-use crate::site::config;
-use crate::site::store_up;
-use crate::site::url_of_mute;
-use crate::support::Caller;
-use crate::support::Gateway;
-use crate::support::Ledger;
-use crate::support::RedisSentinels;
-use crate::support::RedisServer;
-use crate::support::Request;
-use crate::support::Response;
-use crate::support::Stopwatch;
-use crate::support::eventually;
-use crate::together::RULES;
-use crate::together::busiest;
-use crate::together::denied;
-use crate::together::json_of;
-use crate::together::login;
-use crate::together::story;
+use crate::site::{RAW, Site, alone, ask_admin, at_rest, config, store_up, url_of_mute};
+use crate::support::{Caller, Gateway, Ledger, RedisSentinels, RedisServer, Request, Response, Stopwatch, eventually};
+use crate::together::{RULES, busiest, denied, json_of, login, story};
 
 fn states(gateway: &Gateway) -> Vec<Value> {
     let status = json_of(gateway, "status");
@@ -59,7 +39,10 @@ fn the_first_answer_of_another_gateway_is_whole_at_once() {
     assert_eq!(busiest(second).0, 4);
     assert!(answers[2..].iter().all(|answer| !story(second, answer).is_null()));
     let status = json_of(second, "status");
-    assert_eq!((&status["last_minute"], &status["complete"]), (&json!({"passed": 2, "denied": 4}), &json!(true)));
+    assert_eq!(
+        (&status["last_minute"], &status["complete"]),
+        (&json!({"passed": 2, "denied": 4, "signed_in": 0, "failed": 0}), &json!(true))
+    );
     assert_eq!(login(&site.gateways[0]).status, 429);
     assert_eq!(denied(second), 5, "what is asked later is not answered with what was known before");
     assert_eq!(json_of(second, "history")["missing"], json!([]));
@@ -68,7 +51,7 @@ fn the_first_answer_of_another_gateway_is_whole_at_once() {
 
 #[test]
 fn what_a_gateway_counted_is_known_though_it_ended_before_anybody_asked() {
-    let _alone = alone();
+    let _at_rest = at_rest();
     let mut site = Site::start(3, "timeout: 10s", "", RULES);
     let answers: Vec<_> = (0..6).map(|_| login(&site.gateways[0])).collect();
     // Redis has it within five seconds.
@@ -76,7 +59,7 @@ fn what_a_gateway_counted_is_known_though_it_ended_before_anybody_asked() {
     site.gateways[0].kill();
     let third = &site.gateways[2];
     assert_eq!((denied(third), busiest(third).0), (4, 4));
-    assert_eq!(json_of(third, "status")["last_minute"], json!({"passed": 2, "denied": 4}));
+    assert_eq!(json_of(third, "status")["last_minute"], json!({"passed": 2, "denied": 4, "signed_in": 0, "failed": 0}));
     assert!(answers[2..].iter().all(|answer| !story(third, answer).is_null()));
     assert_eq!(states(third).iter().filter(|state| **state == "up").count(), 2);
     // One that ends in order writes what is left, and is not waited for.
@@ -165,7 +148,7 @@ fn a_gateway_that_does_not_answer_is_named_until_it_does() {
 
 #[test]
 fn a_flood_of_one_client_does_not_hide_what_happened_to_another() {
-    let _alone = alone();
+    let _at_rest = at_rest();
     let rules = format!("client_ip: {{trusted_proxies: [127.0.0.0/8]}}\n{RULES}");
     let mut site = Site::start(2, "timeout: 10s", "", &rules);
     let login = |client: &str| {

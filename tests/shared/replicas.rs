@@ -1,24 +1,10 @@
 //! Charges that count as made when a replica has them: `store.redis.wait`.
 
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
 
-use crate::site::RAW;
-use crate::site::Site;
-use crate::site::alone;
-use crate::site::config;
-use crate::site::said_of_redis;
-use crate::site::store_up;
-use crate::support::Caller;
-use crate::support::Gateway;
-use crate::support::Ledger;
-use crate::support::RedisCluster;
-use crate::support::RedisSentinels;
-use crate::support::RedisServer;
-use crate::support::eventually;
+use crate::site::{RAW, Site, alone, config, said_of_redis, store_up};
+use crate::support::{Caller, Gateway, Ledger, RedisCluster, RedisSentinels, RedisServer, eventually};
 
 const DENY: &str = "  on_failure: deny\n  nodes: 1";
 
@@ -117,7 +103,8 @@ fn beyond_the_limit_after_a_failover(wait: u32, round: u64) -> usize {
                 }
             });
         }
-        thread::sleep(Duration::from_millis(100 + round * 37 % 200));
+        let some = 20 + usize::try_from(round).expect("few") * 37 % 200;
+        eventually("some have passed", || passed.load(Ordering::Relaxed) >= some);
         master.kill();
         is_over.store(true, Ordering::Relaxed);
     });

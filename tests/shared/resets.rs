@@ -3,18 +3,11 @@
 use std::process::Child;
 use std::time::Duration;
 
-use crate::bans::cpu_micros;
-use crate::bans::subscriber;
-use crate::form::Form;
-use crate::form::guess;
-use crate::form::right;
+use crate::bans::{cpu_micros, subscriber};
+use crate::form::{Form, guess, right};
 use crate::questions::calls;
-use crate::site::RAW;
-use crate::site::Site;
-use crate::site::alone;
-use crate::site::ask_admin;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use crate::site::{RAW, Site, alone, ask_admin};
+use crate::support::{Stopwatch, eventually};
 
 #[test]
 fn a_reset_by_one_gateway_is_seen_by_all_within_a_second() {

@@ -5,18 +5,9 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::site::RAW;
-use crate::site::alone;
-use crate::site::ask_admin;
-use crate::site::config;
-use crate::site::said_of_redis;
-use crate::site::store_up;
+use crate::site::{RAW, alone, ask_admin, config, said_of_redis, store_up};
 use crate::state;
-use crate::support::Caller;
-use crate::support::Gateway;
-use crate::support::Ledger;
-use crate::support::RedisServer;
-use crate::support::eventually;
+use crate::support::{Caller, Gateway, Ledger, RedisServer, eventually};
 
 #[test]
 fn the_rights_that_the_book_lists_are_enough() {

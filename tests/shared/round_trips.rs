@@ -1,22 +1,14 @@
 //! What a login costs Redis: commands and round trips, counted at Redis.
 
-use std::io::BufRead;
-use std::io::BufReader;
-use std::process::Child;
-use std::process::Command;
-use std::process::Stdio;
-use std::sync::Arc;
-use std::sync::Mutex;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::thread::JoinHandle;
 
-use crate::form::Form;
-use crate::form::Login;
-use crate::form::guess;
-use crate::form::right;
+use crate::form::{Form, Login, guess, right};
 use crate::site::alone;
-use crate::support::RedisServer;
-use crate::support::eventually;
+use crate::support::{RedisServer, eventually};
 
 /// What clients of a Redis say to it, while this is there.
 struct Overheard {

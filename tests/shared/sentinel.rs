@@ -1,22 +1,12 @@
 //! A master dies, and the sentinels name another.
 
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::site::RAW;
-use crate::site::alone;
-use crate::site::config;
-use crate::site::store_up;
+use crate::site::{RAW, alone, config, store_up};
 use crate::state;
-use crate::support::Caller;
-use crate::support::Gateway;
-use crate::support::Ledger;
-use crate::support::RedisSentinels;
-use crate::support::StopOnDrop;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use crate::support::{Caller, Gateway, Ledger, RedisSentinels, StopOnDrop, Stopwatch, eventually, repeat_until};
 
 const LIMIT: &str = "limits:\n  - {name: of-the-test, key: header.x-key, rate: 20/hour}";
 
@@ -30,28 +20,32 @@ fn requests_go_on_while_the_sentinels_elect_a_new_master() {
     let gateways = [Gateway::start(&config), Gateway::start(&config)];
     eventually("both have found the master", || gateways.iter().all(store_up));
     let clock = application.clock();
-    let over = AtomicBool::new(false);
+    let (over, asked) = (AtomicBool::new(false), AtomicUsize::new(0));
     thread::scope(|scope| {
         let ended = StopOnDrop(&over);
         let clients: Vec<_> = (0..8)
             .map(|number: usize| {
-                let (address, over) = (gateways[number % 2].address(), &over);
+                let (address, over, asked) = (gateways[number % 2].address(), &over, &asked);
                 scope.spawn(move || {
                     let mut caller = Caller::default();
                     let mut slowest = Duration::ZERO;
-                    while !over.load(Ordering::SeqCst) {
-                        let one = Stopwatch::start();
-                        let key = format!("{RAW}-{}", fastrand::usize(..20));
-                        let status = caller.call(address, "/", &key, clock);
-                        assert!(matches!(status, Some(200 | 429)), "{status:?}");
-                        slowest = slowest.max(one.elapsed());
-                        thread::sleep(Duration::from_millis(2));
-                    }
+                    repeat_until(
+                        || over.load(Ordering::SeqCst),
+                        Duration::from_millis(2),
+                        || {
+                            let one = Stopwatch::start();
+                            let key = format!("{RAW}-{}", fastrand::usize(..20));
+                            let status = caller.call(address, "/", &key, clock);
+                            assert!(matches!(status, Some(200 | 429)), "{status:?}");
+                            slowest = slowest.max(one.elapsed());
+                            asked.fetch_add(1, Ordering::SeqCst);
+                        },
+                    );
                     slowest
                 })
             })
             .collect();
-        thread::sleep(Duration::from_millis(300));
+        eventually("all ask", || asked.load(Ordering::SeqCst) > 200);
         redis.servers[0].kill();
         eventually("the replica is the master", || redis.servers[1].cli(&["ROLE"]).starts_with("master"));
         // They look at it once a second before they say so.

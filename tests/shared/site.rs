@@ -1,21 +1,13 @@
 //! An application, a Redis, and gateways in front of the application.
 
 use std::net::SocketAddr;
-use std::sync::Mutex;
-use std::sync::MutexGuard;
-use std::sync::PoisonError;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::state;
-use crate::support::Caller;
-use crate::support::Gateway;
-use crate::support::Ledger;
-use crate::support::RedisServer;
-use crate::support::Request;
-use crate::support::Response;
-use crate::support::eventually;
+use crate::support::{Caller, Gateway, Ledger, RedisServer, Request, Response, eventually};
 
 /// What every key of these tests begins with: none of it may be found in Redis.
 pub(super) const RAW: &str = "raw-value";
@@ -23,10 +15,17 @@ pub(super) const RAW: &str = "raw-value";
 /// How long a decision waits for Redis where failures are measured: the default.
 pub(super) const TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Held by each test: beside another one that keeps every core busy, no span would mean anything.
+/// Held by each test that keeps cores busy or measures a span: beside another one no span would mean anything.
 pub(super) fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Held instead by a test whose gateways are at rest while it waits for seconds. One such test at a time runs beside the
+/// others, and does not disturb them.
+pub(super) fn at_rest() -> MutexGuard<'static, ()> {
+    static AT_REST: Mutex<()> = Mutex::new(());
+    AT_REST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// At its end, what is left in Redis is looked through.

@@ -1,19 +1,11 @@
 //! Concurrency slots are counted for all gateways together, and those of a dead gateway are freed after their lease.
 
-use std::sync::Mutex;
-use std::sync::mpsc;
-use std::thread;
+use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
-use crate::site::config;
-use crate::site::store_up;
+use crate::site::{config, store_up};
 use crate::state;
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::RedisServer;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use crate::support::{Answer, Gateway, Origin, RedisServer, eventually, found_within};
 
 #[test]
 fn slots_of_a_killed_gateway_are_free_again_after_their_lease() {
@@ -41,15 +33,11 @@ fn slots_of_a_killed_gateway_are_free_again_after_their_lease() {
     eventually("three requests are in flight", || origin.count() == 3);
     assert_eq!(two.get("/").status(), 429, "three in flight through two gateways are three");
     one.kill();
-    let died = Stopwatch::start();
     waiting.drain(..2);
     // A probe is answered at once and holds no slot for longer.
     let probe = || two.get("/").header("X-Probe", "1").status();
     assert_eq!(probe(), 429, "the slots were not given back");
-    while probe() == 429 {
-        assert!(died.elapsed() < Duration::from_secs(40), "the slots are held still");
-        thread::sleep(Duration::from_millis(200));
-    }
+    found_within(Duration::from_secs(40), || (probe() != 429).then_some(()).ok_or_else(|| "a free slot".to_owned()));
     // Two are free; the third belongs to a gateway that lives, however long its request takes.
     for number in 0..2 {
         let mut client = two.connect();

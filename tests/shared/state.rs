@@ -3,17 +3,8 @@
 
 use serde_json::json;
 
-use crate::site::RAW;
-use crate::site::alone;
-use crate::site::ask_admin;
-use crate::site::config;
-use crate::site::store_up;
-use crate::support::Answer;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::RedisServer;
-use crate::support::Request;
-use crate::support::eventually;
+use crate::site::{RAW, alone, ask_admin, config, store_up};
+use crate::support::{Answer, Gateway, Origin, RedisServer, Request, eventually};
 
 /// A day, in milliseconds: the longest window of these tests lasts an hour, and what a counter remembers two of them.
 const LONGEST: i64 = 24 * 3600 * 1000;

@@ -1,13 +1,9 @@
 //! What each gateway on one Redis knows of the others.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::site::Site;
-use crate::site::alone;
-use crate::site::ask_admin;
-use crate::support::Gateway;
-use crate::support::eventually;
+use crate::site::{Site, alone, ask_admin, at_rest};
+use crate::support::{Gateway, eventually};
 
 fn status(gateway: &Gateway) -> Value {
     ask_admin(gateway, "GET", "/api/v1/status").json()
@@ -22,7 +18,7 @@ fn states(gateway: &Gateway) -> Vec<(Value, Value)> {
 
 #[test]
 fn any_gateway_names_all_and_says_which_has_gone() {
-    let _alone = alone();
+    let _at_rest = at_rest();
     let mut site = Site::start(3, "timeout: 1s", "", "limits: [{name: pace, key: header.x-key, rate: 3/hour}]");
     for gateway in &site.gateways {
         eventually("each knows all", || states(gateway).iter().filter(|(_, state)| state == "up").count() == 3);
@@ -32,7 +28,7 @@ fn any_gateway_names_all_and_says_which_has_gone() {
     assert_eq!(answers, [200, 200, 200, 429, 429]);
     for gateway in &site.gateways {
         eventually("the last minute is that of all", || {
-            status(gateway)["last_minute"] == json!({"passed": 3, "denied": 2})
+            status(gateway)["last_minute"] == json!({"passed": 3, "denied": 2, "signed_in": 0, "failed": 0})
         });
         assert_eq!(status(gateway)["complete"], true);
     }
@@ -42,7 +38,7 @@ fn any_gateway_names_all_and_says_which_has_gone() {
     eventually("the others say that it has gone", || states(&site.gateways[0]).contains(&(id.clone(), json!("gone"))));
     let known = status(&site.gateways[1]);
     let gone = known["gateways"].as_array().expect("a list").iter().find(|gateway| gateway["id"] == id).expect("named");
-    assert_eq!(gone["last_minute"], json!({"passed": 1, "denied": 0}));
+    assert_eq!(gone["last_minute"], json!({"passed": 1, "denied": 0, "signed_in": 0, "failed": 0}));
     assert!(gone["last_seen"].is_string());
     // Another one ends in order.
     let id = status(&site.gateways[1])["gateway"].clone();

@@ -5,17 +5,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::site::Site;
-use crate::site::alone;
-use crate::support::Gateway;
-use crate::support::RedisServer;
-use crate::support::Request;
-use crate::support::Stopwatch;
-use crate::support::eventually;
-use crate::together::RULES;
-use crate::together::json_of;
-use crate::together::login;
-use crate::together::story;
+use crate::site::{Site, alone};
+use crate::support::{Gateway, RedisServer, Request, Stopwatch, eventually};
+use crate::together::{RULES, json_of, login, story};
 
 /// Sends so many requests at once, most of which are denied. Returns the ids of those, in the order of their connections.
 fn burst(gateway: &Gateway, count: usize) -> Vec<String> {

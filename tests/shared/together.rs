@@ -1,21 +1,9 @@
 //! What several gateways on one Redis know together is answered by any of them, also when one has gone.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::site::RAW;
-use crate::site::Site;
-use crate::site::alone;
-use crate::site::ask_admin;
-use crate::site::config;
-use crate::site::store_up;
-use crate::support::Gateway;
-use crate::support::Ledger;
-use crate::support::RedisCluster;
-use crate::support::Request;
-use crate::support::Response;
-use crate::support::Stopwatch;
-use crate::support::eventually;
+use crate::site::{RAW, Site, alone, ask_admin, config, store_up};
+use crate::support::{Gateway, Ledger, RedisCluster, Request, Response, Stopwatch, eventually};
 
 pub(super) const RULES: &str = "\
 routes:

@@ -6,8 +6,7 @@ use std::process::Command;
 
 use crate::login::check;
 use crate::methods;
-use crate::site::SITE;
-use crate::site::open;
+use crate::site::{SITE, open};
 use crate::support::Program;
 
 const CONFIG: &str = r#"

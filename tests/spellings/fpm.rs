@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::site::SITE;
-use crate::site::open;
+use crate::site::{SITE, open};
 use crate::support::Program;
 
 /// A running php-fpm, and where the site lies.

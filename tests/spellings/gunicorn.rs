@@ -1,8 +1,7 @@
 //! gunicorn, which decodes a path once and believes headers of trusted proxies.
 
 use crate::login::check;
-use crate::support::Program;
-use crate::support::python;
+use crate::support::{Program, python};
 
 pub(crate) fn start() -> Program {
     Program::start(&[("wsgi_login.py", include_str!("wsgi_login.py"))], |folder, address| {

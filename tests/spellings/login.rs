@@ -4,8 +4,7 @@ use std::net::SocketAddr;
 use std::thread;
 
 use crate::spelling;
-use crate::support::Gateway;
-use crate::support::RawClient;
+use crate::support::{Gateway, RawClient};
 
 /// How logins begin what they say, and no other page.
 const MARK: &str = "THE LOGIN of ";

@@ -2,8 +2,7 @@
 
 use std::net::SocketAddr;
 
-use crate::login::Asked;
-use crate::login::check_route;
+use crate::login::{Asked, check_route};
 
 /// Requires that every request which the application at `server` takes for a PUT is charged to the route of PUT.
 #[track_caller]

@@ -2,13 +2,10 @@
 
 use std::process::Command;
 
-use crate::login::Asked;
-use crate::login::check;
-use crate::login::check_route;
-use crate::methods;
+use crate::login::{Asked, check, check_route};
 use crate::site::SITE;
-use crate::spelling;
 use crate::support::Program;
+use crate::{methods, spelling};
 
 fn php() -> Program {
     Program::start(SITE, |_, address| {

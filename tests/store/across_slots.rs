@@ -2,26 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use portcullis::limit::OnFailure;
-use portcullis::store::Store;
-use portcullis::store::StoreError;
+use portcullis::rules::limit::OnFailure;
 use portcullis::store::redis::Mode;
+use portcullis::store::{Store, StoreError};
 
-use crate::node::Asked;
-use crate::node::Node;
-use crate::node::PREFIX;
-use crate::node::SOON;
-use crate::node::batch;
-use crate::node::eventually;
-use crate::node::key;
-use crate::support::Limit;
-use crate::support::passing;
-use crate::support::remaining;
-use crate::surroundings::RedisCluster;
-use crate::surroundings::RedisServer;
+use crate::node::{Asked, Node, PREFIX, SOON, batch, key};
+use crate::support::{Limit, passing, remaining};
+use crate::surroundings::{RedisCluster, RedisServer, within};
 
 /// A key in each of `count` different slots, by ascending slot.
 fn keys_in_slots(cluster: &RedisCluster, count: usize) -> Vec<u128> {
@@ -39,7 +28,7 @@ async fn in_cluster(cluster: &RedisCluster, nodes: u32) -> Node {
     let node = Node::start(&urls, Mode::Cluster, nodes).await;
     let (limit, keys) = (Limit::rates("1/hour"), keys_in_slots(cluster, 20));
     let everywhere: Vec<Asked<'_>> = keys.iter().map(|key| (&limit, *key, OnFailure::Deny)).collect();
-    eventually("every server answers", SOON, async || node.store.look(&batch(&everywhere)).await.is_ok()).await;
+    within("every server answers", SOON, async || node.store.look(&batch(&everywhere)).await.is_ok()).await;
     node
 }
 
@@ -138,13 +127,13 @@ async fn across_slots_hammering_never_lets_too_many_pass_and_leaves_nothing_char
     assert!(passed <= 90, "{passed}");
     let asked = [(&first, keys[0]), (&first, keys[3]), (&second, keys[1]), (&slots, keys[2])];
     let asked = asked.map(|(limit, key)| (limit, key, OnFailure::Local));
-    eventually("what was reserved in vain is back", SOON, async || {
+    within("what was reserved in vain is back", SOON, async || {
         let verdicts = nodes[0].store.look(&batch(&asked)).await.expect("the cluster answers");
         let left: Vec<u64> = verdicts.iter().flat_map(remaining).collect();
         left[0] + left[1] == 120 - passed && left[2] == 90 - passed
     })
     .await;
-    eventually("all slots are back", SOON, async || nodes[1].passes(&slots, keys[2]).await).await;
+    within("all slots are back", SOON, async || nodes[1].passes(&slots, keys[2]).await).await;
     assert_eq!(nodes[1].count(5, &slots, keys[2]).await, 3);
 }
 
@@ -176,11 +165,11 @@ async fn a_part_of_the_cluster_away_is_decided_by_policy_and_the_rest_by_redis()
         let verdicts = node.store.look(&batch(&[(&wide, here, OnFailure::Local)])).await.expect("it answers");
         remaining(&verdicts[0])[0]
     };
-    eventually("what was charged for it is back", SOON, async || left().await == 10).await;
+    within("what was charged for it is back", SOON, async || left().await == 10).await;
     for round in 0..4 {
         assert_eq!(node.ask(&asked(OnFailure::Local)).await, [true, round < 2]);
     }
-    eventually("what was charged for denied ones is back", SOON, async || left().await == 8).await;
+    within("what was charged for denied ones is back", SOON, async || left().await == 8).await;
     assert_eq!(node.ask(&asked(OnFailure::Allow)).await, [true, true]);
     assert_eq!(left().await, 7);
     cluster.nodes[1].resume();
@@ -210,7 +199,7 @@ async fn keys_with_room_are_asked_in_all_slots_at_once() {
     // Half of the limit is left: that is room.
     slow.pause();
     let (decided, ()) = tokio::join!(node.decide(&asked), async {
-        eventually("the other server has decided", SOON, async || state(quick) != before).await;
+        within("the other server has decided", SOON, async || state(quick) != before).await;
         slow.resume();
     });
     assert_eq!(passing(&decided.expect("all have answered")), [true, true]);

@@ -2,29 +2,20 @@
 
 use std::time::Duration;
 
-use portcullis::decision::Settlement;
-use portcullis::decision::batch::Items;
-use portcullis::key::KeyHash;
-use portcullis::limit::OnFailure;
-use portcullis::store::Store;
-use portcullis::store::StoreError;
+use portcullis::rules::decision::Settlement;
+use portcullis::rules::decision::batch::Items;
+use portcullis::rules::key::KeyHash;
+use portcullis::rules::limit::OnFailure;
+use portcullis::store::{Store, StoreError};
 
-use crate::node::Node;
-use crate::node::PREFIX;
-use crate::node::SOON;
-use crate::node::batch;
-use crate::node::eventually;
-use crate::node::key;
-use crate::support::Limit;
-use crate::support::passing;
-use crate::support::remaining;
-use crate::surroundings::RedisServer;
-use crate::surroundings::Stopwatch;
+use crate::node::{Node, PREFIX, SOON, batch, key};
+use crate::support::{Limit, passing, remaining};
+use crate::surroundings::{RedisServer, Stopwatch, within};
 
 /// Waits until so many gateways subscribe to resets.
 async fn listening(server: &RedisServer, gateways: usize) {
     let count = format!("{PREFIX}:resets\n{gateways}");
-    eventually("the gateways hear of resets", SOON, async || {
+    within("the gateways hear of resets", SOON, async || {
         server.cli(&["PUBSUB", "NUMSUB", &format!("{PREFIX}:resets")]) == count
     })
     .await;
@@ -80,10 +71,9 @@ async fn a_reset_reaches_every_gateway_within_a_second() {
         assert_eq!(one.count(8, &limit, key).await, 5);
         assert!(!other.passes(&limit, key).await);
         other.store.reset(&[KeyHash(key)]).await.expect("redis answers");
-        eventually("the other gateway lets it pass", Duration::from_secs(1), async || one.passes(&limit, key).await)
-            .await;
+        within("the other gateway lets it pass", Duration::from_secs(1), async || one.passes(&limit, key).await).await;
         other.store.reset(&[KeyHash(key)]).await.expect("redis answers");
-        eventually("it is heard of again", Duration::from_secs(1), async || {
+        within("it is heard of again", Duration::from_secs(1), async || {
             let verdicts = one.store.look(&batch(&[(&limit, key, OnFailure::Local)])).await.expect("redis answers");
             remaining(&verdicts[0]) == [5]
         })
@@ -158,7 +148,7 @@ async fn when_redis_is_back_it_alone_decides() {
     assert_eq!(node.count(9, &limit, key).await, 2);
     server.restart();
     let mut passed = 0;
-    eventually("redis grants the whole of it", Duration::from_secs(2), async || {
+    within("redis grants the whole of it", Duration::from_secs(2), async || {
         passed += usize::from(node.passes(&limit, key).await);
         passed == 8
     })
@@ -244,7 +234,7 @@ async fn a_redis_that_hangs_delays_only_the_first_requests() {
     assert_eq!(node.count(100, &limit, key).await, 100);
     assert!(waited.elapsed() < Duration::from_millis(200), "{:?}", waited.elapsed());
     server.resume();
-    eventually("redis decides again", Duration::from_secs(2), async || {
+    within("redis decides again", Duration::from_secs(2), async || {
         let before = executed(&server);
         assert!(node.passes(&limit, key).await);
         executed(&server) > before

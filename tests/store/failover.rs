@@ -1,32 +1,19 @@
 //! The store with failover, held to the contract while Redis answers, its cache of denials included.
 
 use std::num::NonZeroU32;
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::Weak;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use portcullis::clock::Clock;
-use portcullis::clock::ManualClock;
-use portcullis::clock::Timestamp;
-use portcullis::key::Key;
-use portcullis::key::KeyHash;
-use portcullis::key::KeyHasher;
-use portcullis::limit::OnFailure;
+use portcullis::rules::key::{Key, KeyHash, KeyHasher};
+use portcullis::rules::limit::OnFailure;
 use portcullis::store;
-use portcullis::store::Failover;
-use portcullis::store::Observer;
-use portcullis::store::memory;
-use portcullis::store::redis;
-use portcullis::store::redis::HashSlot;
-use portcullis::store::redis::Mode;
-use portcullis::store::settings::Nodes;
+use portcullis::store::any_store::Nodes;
+use portcullis::store::redis::{HashSlot, Mode};
+use portcullis::store::{Failover, Observer, memory, redis};
+use portcullis::words::clock::{Clock, ManualClock, Timestamp};
 
-use crate::support::Fixture;
-use crate::support::midnight;
+use crate::support::{Fixture, midnight};
 use crate::surroundings::RedisServer;
 
 hold_to_contract!(OverRedis);

@@ -1,6 +1,6 @@
 //! Every charge of a key, and the budget that is left by the definition of each algorithm.
 
-use portcullis::limit::Algorithm;
+use portcullis::rules::limit::Algorithm;
 
 use crate::support::midnight;
 

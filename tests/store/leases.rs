@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use portcullis::limit::OnFailure;
+use portcullis::rules::limit::OnFailure;
 
-use crate::node::Node;
-use crate::node::key;
+use crate::node::{Node, key};
 use crate::support::Limit;
-use crate::surroundings::RedisServer;
-use crate::surroundings::Stopwatch;
+use crate::surroundings::{RedisServer, Stopwatch, within};
 
 /// Sends requests for two seconds, so that the gateway knows how busy the key is. Returns how many passed.
 async fn keep_busy(node: &Node, limit: &Limit, key: u128) -> usize {
@@ -45,7 +43,7 @@ async fn a_unit_is_taken_back_when_another_limit_denies() {
     let remaining =
         async || fresh.decide(&[(&wide, busy, OnFailure::Deny)]).await.expect("it answers")[0].standings[0].remaining;
     let mut asked = 0;
-    crate::node::eventually("the lease is given back", Duration::from_secs(10), async || {
+    within("the lease is given back", Duration::from_secs(10), async || {
         asked += 1;
         remaining().await == 60_000 - u64::try_from(passed + more + asked).expect("few")
     })

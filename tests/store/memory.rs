@@ -3,29 +3,13 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use portcullis::clock::Clock;
-use portcullis::clock::ManualClock;
-use portcullis::clock::Timestamp;
-use portcullis::decision::Batch;
-use portcullis::decision::Charge;
-use portcullis::decision::batch::Items;
-use portcullis::key::Key;
-use portcullis::key::KeyHash;
-use portcullis::key::KeyHasher;
-use portcullis::limit::OnFailure;
-use portcullis::store::MemoryStore;
-use portcullis::store::Store;
+use portcullis::rules::decision::{Batch, Charge};
+use portcullis::rules::key::{Key, KeyHash, KeyHasher};
 use portcullis::store::memory::Settings;
+use portcullis::store::{MemoryStore, Store};
+use portcullis::words::clock::{Clock, ManualClock, Timestamp};
 
-use crate::support::Fixture;
-use crate::support::Limit;
-use crate::support::ask;
-use crate::support::ask_one;
-use crate::support::count;
-use crate::support::give_back;
-use crate::support::midnight;
-use crate::support::passing;
-use crate::support::remaining;
+use crate::support::{Fixture, Limit, ask, ask_one, count, give_back, midnight, passing, remaining};
 
 hold_to_contract!(Memory);
 hold_to_outcomes!(Memory);
@@ -87,18 +71,7 @@ async fn a_refusing_key_outlives_a_million_new_ones() {
             assert!(fixture.store.len() <= 10_000);
         }
         let key = KeyHash(number.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
-        let charge = Charge {
-            limit: 0,
-            key,
-            rule: &limit.rule,
-            count: limit.count,
-            force: limit.force,
-            on_failure: OnFailure::Local,
-            items: Items::new(),
-            unless_known: false,
-            is_free: false,
-            leases: false,
-        };
+        let charge = Charge { count: limit.count, force: limit.force, ..Charge::new(0, key, &limit.rule) };
         let batch = Batch { charges: std::iter::once(charge).collect(), ..Batch::default() };
         assert!(fixture.store.decide(&batch).await.expect("memory answers")[0].passes());
     }

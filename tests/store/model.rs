@@ -7,32 +7,18 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use portcullis::clock::Timestamp;
-use portcullis::decision::Batch;
-use portcullis::decision::Charge;
-use portcullis::decision::Settlement;
-use portcullis::decision::Verdict;
-use portcullis::decision::batch::Charged;
-use portcullis::decision::batch::Force;
-use portcullis::decision::batch::Items;
-use portcullis::limit::Algorithm;
-use portcullis::limit::Count;
-use portcullis::limit::OnFailure;
-use portcullis::limit::Rule;
+use portcullis::rules::decision::batch::{Charged, Force};
+use portcullis::rules::decision::{Batch, Charge, Settlement, Verdict};
+use portcullis::rules::limit::{Algorithm, Count, Rule};
 use portcullis::store::Store;
+use portcullis::words::clock::Timestamp;
 use proptest::collection::vec;
-use proptest::prelude::BoxedStrategy;
-use proptest::prelude::Just;
-use proptest::prelude::Strategy;
-use proptest::prelude::any;
+use proptest::prelude::{BoxedStrategy, Just, Strategy, any};
 use proptest::prop_oneof;
-use proptest::test_runner::Config;
-use proptest::test_runner::TestRunner;
+use proptest::test_runner::{Config, TestRunner};
 
-use crate::history::History;
-use crate::history::Terms;
-use crate::support::Fixture;
-use crate::support::midnight;
+use crate::history::{History, Terms};
+use crate::support::{Fixture, midnight};
 
 /// A limit of a history: its rates are counts and windows in seconds.
 #[derive(Clone, Debug)]
@@ -191,16 +177,9 @@ async fn ask<F: Fixture>(fixture: &F, limits: &[Drawn], charges: &[(usize, u8)],
         let key = fixture.key(&format!("{limit} {key}"));
         let Drawn { count, force, .. } = limits[*limit];
         batch.charges.push(Charge {
-            limit: u16::try_from(*limit).expect("a few limits"),
-            key,
-            rule,
             count,
             force,
-            on_failure: OnFailure::Local,
-            items: Items::new(),
-            unless_known: false,
-            is_free: false,
-            leases: false,
+            ..Charge::new(u16::try_from(*limit).expect("a few limits"), key, rule)
         });
     }
     fixture.store().decide(&batch).await.expect("the store answers")

@@ -2,35 +2,21 @@
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use portcullis::clock::Clock;
-use portcullis::decision::Batch;
-use portcullis::decision::Charge;
-use portcullis::decision::Settlement;
-use portcullis::decision::Verdict;
-use portcullis::decision::batch::Items;
-use portcullis::key::KeyHash;
-use portcullis::limit::OnFailure;
+use portcullis::rules::decision::{Batch, Charge, Settlement, Verdict};
+use portcullis::rules::key::KeyHash;
+use portcullis::rules::limit::OnFailure;
 use portcullis::store;
-use portcullis::store::Failover;
-use portcullis::store::Observer;
-use portcullis::store::Store;
-use portcullis::store::StoreError;
-use portcullis::store::memory;
-use portcullis::store::redis;
-use portcullis::store::redis::HashSlot;
-use portcullis::store::redis::Mode;
-use portcullis::store::settings::Nodes;
-use tokio_util::sync::CancellationToken;
-use tokio_util::sync::DropGuard;
+use portcullis::store::any_store::Nodes;
+use portcullis::store::redis::{HashSlot, Mode};
+use portcullis::store::{Failover, Observer, Store, StoreError, memory, redis};
+use portcullis::words::clock::Clock;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::support::Limit;
-use crate::support::passing;
+use crate::support::{Limit, passing};
 use crate::surroundings::RedisServer;
-use crate::surroundings::Stopwatch;
 
 /// A gateway as far as its store goes, with its watch over Redis.
 pub(crate) struct Node {
@@ -127,16 +113,11 @@ pub(crate) const PREFIX: &str = "away";
 
 pub(crate) fn batch<'l>(asked: &[Asked<'l>]) -> Batch<'l> {
     let charge = |(limit, (rule, key, on_failure)): (u16, &Asked<'l>)| Charge {
-        limit,
-        key: KeyHash(*key),
-        rule: &rule.rule,
         count: rule.count,
         force: rule.force,
         on_failure: *on_failure,
-        items: Items::new(),
-        unless_known: false,
-        is_free: false,
         leases: true,
+        ..Charge::new(limit, KeyHash(*key), &rule.rule)
     };
     Batch { charges: (0..).zip(asked).map(charge).collect(), ..Batch::default() }
 }
@@ -145,15 +126,6 @@ pub(crate) fn batch<'l>(asked: &[Asked<'l>]) -> Batch<'l> {
 pub(crate) fn key() -> u128 {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     u128::from(NEXT.fetch_add(1, Ordering::Relaxed)) << 64
-}
-
-/// Waits for something that a server or another task is about to do.
-pub(crate) async fn eventually(promise: &str, within: Duration, mut holds: impl AsyncFnMut() -> bool) {
-    let waited = Stopwatch::start();
-    while !holds().await {
-        assert!(waited.elapsed() < within, "not within {within:?}: {promise}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }
 
 pub(crate) const SOON: Duration = Duration::from_secs(10);

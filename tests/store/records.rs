@@ -3,19 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use portcullis::store::AnyStore;
-use portcullis::store::SharedRecords;
 use portcullis::store::redis::Mode;
-use portcullis::store::shared_records::Field;
-use portcullis::store::shared_records::MAX_FIELD;
-use portcullis::store::shared_records::QuestionsToAnswer;
-use portcullis::store::shared_records::Standing;
+use portcullis::store::shared_records::{Field, MAX_FIELD, QuestionsToAnswer, Standing};
+use portcullis::store::{AnyStore, SharedRecords};
 use tokio::task::JoinHandle;
 
-use crate::node::Node;
-use crate::surroundings::RedisCluster;
-use crate::surroundings::RedisServer;
-use crate::surroundings::Stopwatch;
+use crate::node::{Node, SOON};
+use crate::surroundings::{RedisCluster, RedisServer, Stopwatch, within};
 
 fn records(node: &Node, gateway: &str) -> Arc<SharedRecords> {
     let store = AnyStore::Shared(node.store.on_another_core());
@@ -171,16 +165,13 @@ async fn without_redis_it_fails_at_once_and_ends_with_the_outage() {
     while write(&two, &[("x", b"3")]).await {}
     assert!(one.ask(&["x".to_owned()], None).await.is_err());
     server.restart();
-    while !write(&two, &[("x", b"2")]).await {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    within("it is written", SOON, async || write(&two, &[("x", b"2")]).await).await;
     let _answering = answering(&two, b"2");
-    loop {
-        match one.ask(&["x".to_owned()], None).await {
-            Ok(found) if found.first().is_some_and(|two| two.standing == Standing::Up) => break,
-            Ok(_) | Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
-        }
-    }
+    within("it is answered", SOON, async || {
+        let answer = one.ask(&["x".to_owned()], None).await;
+        answer.is_ok_and(|found| found.first().is_some_and(|two| two.standing == Standing::Up))
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -193,16 +184,15 @@ async fn in_a_cluster_all_gateways_are_asked_too() {
     let (last, one) = (records(&node, "gateway-5"), records(&other, "one"));
     let _answering = answering(&last, b"5");
     // A node may find the server of the records a moment after the others.
-    let found = loop {
+    let mut found = Vec::new();
+    within("all are found", SOON, async || {
         for gateway in silent.iter().chain([&last]) {
             write(gateway, &[("x", b"1")]).await;
         }
-        let found = ask(&one).await;
-        if found.len() == 6 {
-            break found;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    };
+        found = ask(&one).await;
+        found.len() == 6
+    })
+    .await;
     assert_eq!(found[5], told("gateway-5", Standing::Up, b"5"));
     assert_eq!(found[0], told("gateway-0", Standing::Missing, b"1"));
 }

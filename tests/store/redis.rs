@@ -1,35 +1,16 @@
 //! The store in Redis: the contract on a real server, and the keys it leaves there.
 
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::Weak;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use portcullis::clock::Clock;
-use portcullis::clock::ManualClock;
-use portcullis::clock::Timestamp;
-use portcullis::decision::Batch;
-use portcullis::decision::Settlement;
-use portcullis::decision::Verdict;
-use portcullis::key::Key;
-use portcullis::key::KeyHash;
-use portcullis::key::KeyHasher;
-use portcullis::store::Observer;
-use portcullis::store::Store;
-use portcullis::store::StoreError;
-use portcullis::store::redis::HashSlot;
-use portcullis::store::redis::Mode;
-use portcullis::store::redis::RedisStore;
-use portcullis::store::redis::Settings;
-use portcullis::store::redis::Time;
+use portcullis::rules::decision::{Batch, Settlement, Verdict};
+use portcullis::rules::key::{Key, KeyHash, KeyHasher};
+use portcullis::store::redis::{HashSlot, Mode, RedisStore, Settings, Time};
+use portcullis::store::{Observer, Store, StoreError};
+use portcullis::words::clock::{Clock, ManualClock, Timestamp};
 
-use crate::support::Fixture;
-use crate::support::Limit;
-use crate::support::count;
-use crate::support::midnight;
+use crate::support::{Fixture, Limit, count, midnight};
 use crate::surroundings::RedisServer;
 
 hold_to_contract!(Redis);

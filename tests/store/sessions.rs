@@ -3,28 +3,21 @@
 use std::collections::HashMap;
 use std::fs;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use portcullis::clock::Clock;
-use portcullis::decision::SessionChange;
-use portcullis::decision::SignIn;
-use portcullis::key::KeyHash;
-use portcullis::store::AnyStore;
-use portcullis::store::MemoryStore;
+use portcullis::rules::decision::{SessionChange, SignIn};
+use portcullis::rules::key::KeyHash;
 use portcullis::store::memory::Settings;
 use portcullis::store::redis::Mode;
+use portcullis::store::{AnyStore, MemoryStore, MovableStore};
+use portcullis::words::clock::Clock;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
-use crate::node::Node;
-use crate::node::SOON;
-use crate::node::eventually;
-use crate::surroundings::RedisCluster;
-use crate::surroundings::RedisServer;
-use crate::surroundings::Stopwatch;
+use crate::node::{Node, SOON};
+use crate::surroundings::{RedisCluster, RedisServer, Stopwatch, within};
 
 /// What one gateway learns, the others know within this.
 const SECOND: Duration = Duration::from_secs(1);
@@ -74,7 +67,7 @@ impl Gateway {
 async fn know<'g>(gateways: impl IntoIterator<Item = &'g Gateway>, session: u128, account: Option<u128>) {
     for gateway in gateways {
         let promise = format!("{session} is of {account:?}");
-        eventually(&promise, SECOND, async || gateway.account(session) == account).await;
+        within(&promise, SECOND, async || gateway.account(session) == account).await;
     }
 }
 
@@ -138,7 +131,7 @@ async fn a_session_that_is_used_at_one_gateway_is_remembered_by_all() {
     assert_eq!([gateways[0].account(2), gateways[1].account(2)], [None; 2], "it was not used");
     let later = Gateway::on(&server).await;
     assert_eq!([later.account(1), later.account(2)], [Some(7), None]);
-    eventually("it is forgotten", SOON, async || {
+    within("it is forgotten", SOON, async || {
         tokio::time::sleep(keep + SECOND).await;
         gateways[1].account(1).is_none()
     })
@@ -160,9 +153,9 @@ async fn while_redis_is_down_every_gateway_decides_by_what_it_knows_and_tells_it
     gateways[0].forget(2).await;
     server.restart();
     for session in [4, 6] {
-        eventually("the other knows it", SOON, async || gateways[0].account(session) == Some(8)).await;
+        within("the other knows it", SOON, async || gateways[0].account(session) == Some(8)).await;
     }
-    eventually("Redis has all again", SOON, async || kept(&server) >= 3).await;
+    within("Redis has all again", SOON, async || kept(&server) >= 3).await;
     let later = Gateway::on(&server).await;
     assert_eq!([1, 4, 6].map(|session| later.account(session)), [Some(7), Some(8), Some(8)]);
 }
@@ -177,8 +170,8 @@ async fn what_is_forgotten_while_redis_does_not_answer_stays_forgotten() {
     gateways[0].forget(1).await;
     assert_eq!((gateways[0].account(1), gateways[1].account(1)), (None, Some(7)));
     server.resume();
-    eventually("the other forgets it", SOON, async || gateways[1].account(1).is_none()).await;
-    eventually("Redis forgets it", SOON, async || kept(&server) == 1).await;
+    within("the other forgets it", SOON, async || gateways[1].account(1).is_none()).await;
+    within("Redis forgets it", SOON, async || kept(&server) == 1).await;
     tokio::time::sleep(SECOND).await;
     assert_eq!((gateways[0].account(1), gateways[0].account(2)), (None, Some(7)));
 }
@@ -197,7 +190,7 @@ async fn a_redis_that_was_emptied_gets_all_sessions_again() {
     know(&gateways, 1200, Some(0)).await;
     assert_eq!(server.cli(&["FLUSHALL"]), "OK");
     // Nodes have room for 1000.
-    eventually("Redis has them again", SOON, async || kept(&server) == 1000).await;
+    within("Redis has them again", SOON, async || kept(&server) == 1000).await;
     let later = Gateway::on(&server).await;
     assert!((201..=1200).all(|session| later.account(session) == Some(session % 50)));
     assert!(!later.sign_in(99, &[5000], &[1000]).await);
@@ -275,8 +268,8 @@ async fn gateways_that_missed_messages_load_what_they_missed() {
         assert!(gateways[0].sign_in(8, &[100 + round], &[]).await);
         gateways[0].forget(if round == 0 { 1 } else { 99 + round }).await;
         for gateway in &gateways {
-            eventually("it is known", SOON, async || gateway.account(100 + round) == Some(8)).await;
-            eventually("it is forgotten", SOON, async || {
+            within("it is known", SOON, async || gateway.account(100 + round) == Some(8)).await;
+            within("it is forgotten", SOON, async || {
                 gateway.account(if round == 0 { 1 } else { 99 + round }).is_none()
             })
             .await;
@@ -380,7 +373,7 @@ async fn what_a_million_sessions_take_is_printed() {
         pages.split(' ').nth(1).expect("a number").parse::<usize>().expect("a number") * 4096
     };
     let settings = Settings { max_keys: 1, max_sessions: MOST, snapshot: None };
-    let store = AnyStore::Memory(Arc::new(MemoryStore::new(&settings, Clock::system())));
+    let store = AnyStore::Memory(Arc::new(MovableStore::from(MemoryStore::new(&settings, Clock::system()))));
     let before = resident();
     for session in 0..MOST as u128 * 11 / 10 {
         let learned = [KeyHash(session)].into_iter().collect();

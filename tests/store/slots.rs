@@ -3,17 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use portcullis::limit::OnFailure;
+use portcullis::rules::limit::OnFailure;
 use portcullis::store::Store;
 
-use crate::node::Node;
-use crate::node::SOON;
-use crate::node::batch;
-use crate::node::eventually;
-use crate::node::key;
+use crate::node::{Node, SOON, batch, key};
 use crate::support::Limit;
-use crate::surroundings::RedisServer;
-use crate::surroundings::Stopwatch;
+use crate::surroundings::{RedisServer, Stopwatch, within};
 
 #[tokio::test]
 async fn gateways_share_the_slots_in_flight() {
@@ -48,7 +43,7 @@ async fn a_lease_ends_with_its_gateway_and_is_renewed_by_one_that_lives() {
     };
     let waited = Stopwatch::start();
     assert!(tokio::task::spawn_blocking(|| dying.join()).await.expect("it is joined").expect("it does not panic"));
-    eventually("the slot of the dead is free", Duration::from_secs(35), async || other.passes(&limit, key).await).await;
+    within("the slot of the dead is free", Duration::from_secs(35), async || other.passes(&limit, key).await).await;
     assert!(waited.elapsed() > Duration::from_secs(29), "{:?}", waited.elapsed());
     // That of the living would have ended before.
     assert!(!other.passes(&limit, key).await);
@@ -90,7 +85,7 @@ async fn hanging_up_while_a_slot_is_taken_keeps_none() {
             _ = &mut asked => node.give_back(key).await,
             () = tokio::task::yield_now() => drop(asked),
         }
-        eventually("the slot is free", SOON, async || node.passes(&limit, key).await).await;
+        within("the slot is free", SOON, async || node.passes(&limit, key).await).await;
         node.give_back(key).await;
     }
 }

@@ -3,21 +3,12 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use portcullis::clock::Timestamp;
-use portcullis::decision::Batch;
-use portcullis::decision::Charge;
-use portcullis::decision::Settlement;
-use portcullis::decision::Verdict;
-use portcullis::decision::batch::Charged;
-use portcullis::decision::batch::Force;
-use portcullis::decision::batch::Items;
-use portcullis::decision::batch::KnownClientKey;
-use portcullis::key::KeyHash;
-use portcullis::limit::Algorithm;
-use portcullis::limit::Count;
-use portcullis::limit::OnFailure;
-use portcullis::limit::Rule;
+use portcullis::rules::decision::batch::{Charged, Force, Items, KnownClientKey};
+use portcullis::rules::decision::{Batch, Charge, Settlement, Verdict};
+use portcullis::rules::key::KeyHash;
+use portcullis::rules::limit::{Algorithm, Count, Rule};
 use portcullis::store::Store;
+use portcullis::words::clock::Timestamp;
 
 /// A store under test, fresh, and the hand of its clock.
 pub(crate) trait Fixture: Send + Sync + 'static {
@@ -183,16 +174,13 @@ fn batch<'l, F: Fixture>(
             number += 1;
         }
         batch.charges.push(Charge {
-            limit: number,
-            key: fixture.key(name),
-            rule: &limit.rule,
             count: limit.count,
             force: limit.force,
-            on_failure: OnFailure::Local,
             items: if matches!(limit.rule, Rule::Distinct(_)) { items(values) } else { Items::new() },
             unless_known: limit.unless_known,
             is_free: limit.is_free,
             leases: true,
+            ..Charge::new(number, fixture.key(name), &limit.rule)
         });
     }
     batch.known = known.iter().map(|(subject, client)| known_client(fixture, subject, client)).collect();

@@ -3,24 +3,16 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use portcullis::clock::Timestamp;
-use portcullis::decision::Settlement;
-use portcullis::decision::Verdict;
-use portcullis::decision::batch::Charged;
+use portcullis::rules::decision::batch::Charged;
+use portcullis::rules::decision::{Settlement, Verdict};
 use portcullis::store::Store;
-use proptest::collection::btree_set;
-use proptest::collection::vec;
-use proptest::prelude::Just;
-use proptest::prelude::Strategy;
-use proptest::prelude::any;
+use portcullis::words::clock::Timestamp;
+use proptest::collection::{btree_set, vec};
+use proptest::prelude::{Just, Strategy, any};
 use proptest::prop_oneof;
-use proptest::test_runner::Config;
-use proptest::test_runner::TestRunner;
+use proptest::test_runner::{Config, TestRunner};
 
-use crate::support::Fixture;
-use crate::support::Limit;
-use crate::support::ask_values;
-use crate::support::items;
+use crate::support::{Fixture, Limit, ask_values, items};
 
 const NAMES: [&str; 9] = ["alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi", "ivan"];
 

@@ -2,9 +2,8 @@
 
 use serde_json::Value;
 
-use super::Gateway;
-use super::Response;
 use super::json_schema::mistakes;
+use super::{Gateway, Response};
 
 /// The document at `/openapi.json`.
 #[derive(Clone, Debug)]

@@ -1,13 +1,10 @@
 //! A client for load: it keeps its connection, and sends and reads separately, so that one thread can have many
 //! requests under way.
 
-use std::io::Read;
-use std::io::Write;
-use std::net::SocketAddr;
-use std::net::TcpStream;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 
-use super::clock::PATIENCE;
-use super::clock::Stopwatch;
+use super::clock::{PATIENCE, Stopwatch};
 
 /// One connection. It is opened with the first request, and again after it was lost.
 #[derive(Debug, Default)]

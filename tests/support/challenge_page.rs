@@ -1,6 +1,6 @@
 //! Does what the script of a challenge page does.
 
-use portcullis::challenge::is_solution;
+use portcullis::rules::challenge::is_solution;
 
 use super::message::Response;
 

@@ -1,9 +1,9 @@
 //! Runs of the binary to its end: in a folder of its own, or against a running gateway.
 
 use std::fs;
+use std::fs::File;
 use std::path::Path;
-use std::process::Command;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -57,6 +57,13 @@ impl Folder {
         Ended::of(self.command(arguments).stdout(stdout))
     }
 
+    /// Runs `portcullis` with these variables in its environment, and with this text as its standard input.
+    pub fn run_with_input(&self, arguments: &[&str], variables: &[(&str, &str)], input: &str) -> Ended {
+        self.write("input", input);
+        let input = File::open(self.path().join("input")).expect("it was written");
+        Ended::reading(self.command(arguments).envs(variables.iter().copied()), input)
+    }
+
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
         command.args(arguments).current_dir(self.path());
@@ -67,7 +74,11 @@ impl Folder {
 
 impl Ended {
     fn of(command: &mut Command) -> Self {
-        let output = command.stdin(Stdio::null()).output().expect("the binary starts");
+        Self::reading(command, Stdio::null())
+    }
+
+    fn reading(command: &mut Command, input: impl Into<Stdio>) -> Self {
+        let output = command.stdin(input).output().expect("the binary starts");
         Self {
             code: output.status.code(),
             stdout: String::from_utf8(output.stdout).expect("text"),
@@ -85,8 +96,14 @@ impl Gateway {
 
     /// Runs a command that talks to this gateway.
     pub fn run(&self, arguments: &[&str]) -> Ended {
+        self.run_with_input(arguments, "")
+    }
+
+    /// The same with this text as its standard input.
+    pub fn run_with_input(&self, arguments: &[&str], input: &str) -> Ended {
         let admin = format!("http://{}", self.admin());
-        Folder::empty().run_in(&[arguments, &["--admin", &admin]].concat(), &[("PORTCULLIS_TOKEN", TOKEN)])
+        let arguments = [arguments, &["--admin", &admin]].concat();
+        Folder::empty().run_with_input(&arguments, &[("PORTCULLIS_TOKEN", TOKEN)], input)
     }
 }
 

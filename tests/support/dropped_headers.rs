@@ -1,12 +1,12 @@
 //! The headers of clients that the gateway does not pass on, for the ready files of other proxies.
 
 /// The source that names them: a new name there is one that every ready file must remove.
-const SOURCE: &str = include_str!("../../src/gateway/forward/header_kind.rs");
+const SOURCE: &str = include_str!("../../src/gateway/header_kind.rs");
 
 /// Names in lower case. A name that stands for all names that begin with it is among them as it is.
 pub fn dropped_headers() -> Vec<&'static str> {
     let mut names = USUAL.to_vec();
-    for (start, end) in [("fn of_proper", "fn may_trail"), ("fn is_vendor", "#[cfg(test)]")] {
+    for (start, end) in [("fn of_proper", "fn may_trail"), ("fn is_vendor", "\n}\n")] {
         let from = &SOURCE[SOURCE.find(start).expect("the function")..];
         let part = &from[..from.find(end).expect("the end of the function")];
         // Between quotation marks is every second piece.

@@ -1,24 +1,18 @@
 //! The real binary, started on free ports with a configuration of the test.
 
-use std::fs;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::process::Child;
-use std::process::Command;
-use std::process::ExitStatus;
-use std::process::Stdio;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::clock::PATIENCE;
-use super::clock::Stopwatch;
-use super::clock::eventually;
+use super::clock::{PATIENCE, Stopwatch, eventually};
 use super::output::Output;
 use super::raw_client::RawClient;
 use super::request::Request;
@@ -79,8 +73,9 @@ impl Gateway {
     /// Starts by socket activation: with this socket, and another one that the configuration does not name.
     #[track_caller]
     pub fn activated(config: impl AsRef<str>, socket: impl Into<OwnedFd>) -> Self {
+        // Where descriptor 3 is taken the other socket has number 4 already, and would be closed.
         const SCRIPT: &str = "import os, socket, sys; other = socket.create_server(('127.0.0.1', 0)); \
-            os.dup2(other.fileno(), 4); os.dup2(0, 3); os.environ['LISTEN_FDS'] = '2'; \
+            os.dup2(other.fileno(), 4); os.set_inheritable(4, True); os.dup2(0, 3); os.environ['LISTEN_FDS'] = '2'; \
             os.environ['LISTEN_PID'] = str(os.getpid()); os.execv(sys.argv[1], sys.argv[1:])";
         let folder = tempfile::tempdir().expect("a folder for the configuration");
         fs::write(folder.path().join("portcullis.yaml"), completed(config.as_ref())).expect("a file in the folder");
@@ -272,6 +267,13 @@ impl Gateway {
 
     pub fn resume(&self) {
         signals::resume(self.pid());
+    }
+
+    /// Stops the process for so long, as a debugger or the host of a virtual machine does.
+    pub fn pause_for(&self, span: Duration) {
+        self.pause();
+        thread::sleep(span);
+        self.resume();
     }
 
     /// Replaces the configuration file and waits for the reload.

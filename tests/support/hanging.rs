@@ -1,16 +1,11 @@
 //! A file system that hangs on demand.
 
-use std::fs;
-use std::io::BufRead;
-use std::io::BufReader;
-use std::path::Path;
-use std::path::PathBuf;
-use std::process::Child;
-use std::process::Command;
-use std::process::Stdio;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::sync::mpsc::Receiver;
-use std::thread;
+use std::{fs, thread};
 
 use tempfile::TempDir;
 

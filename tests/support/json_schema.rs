@@ -1,9 +1,10 @@
 //! A strict check of JSON against a schema of an `OpenAPI` description: a field that is not described is a mistake too.
 
+use regex::Regex;
 use serde_json::Value;
 
 /// What is wrong with the value, each with its path. Empty: the value is as described.
-pub(super) fn mistakes(document: &Value, schema: &Value, value: &Value) -> Vec<String> {
+pub fn mistakes(document: &Value, schema: &Value, value: &Value) -> Vec<String> {
     let mut found = Vec::new();
     check(document, schema, value, "$", &mut found);
     found
@@ -32,6 +33,17 @@ fn check(document: &Value, schema: &Value, value: &Value, path: &str, found: &mu
     }
     if schema["minimum"].as_f64().is_some_and(|least| value.as_f64().is_some_and(|number| number < least)) {
         found.push(format!("{path} is too small: {value}"));
+    }
+    if schema["maximum"].as_f64().is_some_and(|most| value.as_f64().is_some_and(|number| number > most)) {
+        found.push(format!("{path} is too large: {value}"));
+    }
+    if let (Some(pattern), Some(text)) = (schema["pattern"].as_str(), value.as_str())
+        && !Regex::new(pattern).expect("a pattern of a schema").is_match(text)
+    {
+        found.push(format!("{path} does not match {pattern}: {value}"));
+    }
+    if schema["not"].is_object() && mistakes(document, &schema["not"], value).is_empty() {
+        found.push(format!("{path} is excluded: {value}"));
     }
     for (index, item) in value.as_array().into_iter().flatten().enumerate() {
         check(document, &schema["items"], item, &format!("{path}[{index}]"), found);

@@ -7,8 +7,7 @@ use serde_json::Value;
 
 use super::clock::eventually;
 use super::gateway::Gateway;
-use super::origin::Origin;
-use super::origin::Received;
+use super::origin::{Origin, Received};
 use super::request::Request;
 use super::spellings::spellings;
 

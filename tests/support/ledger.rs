@@ -1,9 +1,7 @@
 //! An application that records when each request reached it.
 
-use std::net::Ipv4Addr;
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::Mutex;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::clock::Stopwatch;

@@ -1,7 +1,6 @@
 //! HTTP/1.1 messages, read from a socket byte by byte by a strict parser.
 
-use std::io::ErrorKind;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 
 /// Bodies are kept up to this length. Of longer ones only length and digest are known.
 const KEPT: usize = 4 * 1024 * 1024;

@@ -25,6 +25,8 @@ pub fn named_files() -> TempDir {
         ("lists/abusers.txt", "config/lists/abusers.txt"),
         ("lists/partner-keys.txt", "config/lists/partner-keys.txt"),
         ("pages/slow-down.html", "config/pages/slow-down.html"),
+        ("pages/denied.html", "config/pages/denied.html"),
+        ("pages/error.html", "config/pages/error.html"),
     ];
     for (name, from) in copied {
         write(name, &fs::read(from).expect("a file of the repository"));

@@ -1,25 +1,14 @@
 //! The application behind the gateway: it records every byte and answers as the test says.
 
-use std::io::ErrorKind;
-use std::io::Read;
-use std::io::Write;
-use std::net::Ipv4Addr;
-use std::net::Shutdown;
-use std::net::SocketAddr;
-use std::net::TcpListener;
-use std::net::TcpStream;
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::clock::PATIENCE;
-use super::message::Headers;
-use super::message::Wire;
-use super::message::split_head;
+use super::message::{Headers, Wire, split_head};
 
 /// Of each connection so many raw bytes are kept.
 const KEPT: usize = 8 * 1024 * 1024;
@@ -162,6 +151,12 @@ impl Exchange {
         !self.wire.stream.timed_out
     }
 
+    /// Does nothing for so long, or until the test is over.
+    pub fn pause(&self, span: Duration) {
+        let stopped = self.record.stopped.lock().expect("no panic here");
+        drop(self.record.stops.wait_timeout_while(stopped, span, |stopped| !*stopped));
+    }
+
     /// The socket, for another protocol to go on with.
     pub fn into_stream(self) -> TcpStream {
         self.wire.stream.stream
@@ -199,7 +194,8 @@ struct Record {
     bytes: Mutex<Vec<Vec<u8>>>,
     open: Mutex<Vec<Option<TcpStream>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    stopped: AtomicBool,
+    stopped: Mutex<bool>,
+    stops: Condvar,
 }
 
 /// A server on a free port, until it is dropped.
@@ -221,7 +217,7 @@ impl Origin {
         Self::scripted(move |mut exchange| {
             while let Some(received) = exchange.request() {
                 let answer = answer(&received);
-                thread::sleep(answer.delay);
+                exchange.pause(answer.delay);
                 if !exchange.write(&answer.bytes) || answer.closes {
                     return;
                 }
@@ -256,7 +252,7 @@ impl Origin {
             let script = Arc::new(script);
             move || {
                 for stream in listener.incoming() {
-                    if record.stopped.load(Ordering::SeqCst) {
+                    if *record.stopped.lock().expect("no panic here") {
                         return;
                     }
                     let Ok(stream) = stream else { continue };
@@ -338,7 +334,8 @@ fn accept(stream: TcpStream, record: &Arc<Record>, script: Arc<impl Fn(Exchange)
 
 impl Drop for Origin {
     fn drop(&mut self) {
-        self.record.stopped.store(true, Ordering::SeqCst);
+        *self.record.stopped.lock().expect("no panic here") = true;
+        self.record.stops.notify_all();
         let _ = TcpStream::connect(self.address);
         let mut outcomes = vec![self.acceptor.take().expect("dropped once").join()];
         self.hang_up();

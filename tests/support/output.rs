@@ -1,10 +1,7 @@
 //! What a program prints.
 
-use std::io::BufRead;
-use std::io::BufReader;
-use std::io::Read;
-use std::sync::Arc;
-use std::sync::Mutex;
+use std::io::{BufRead, BufReader, Read};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::thread::JoinHandle;
 

@@ -1,7 +1,6 @@
 //! The interpreter of the virtual environment that `tests/run` makes.
 
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Runs in this folder, with the packages of `tests/requirements.txt`.

@@ -1,14 +1,25 @@
 //! A client that sends exactly the given bytes.
 
+use std::fs;
 use std::io::Write;
-use std::net::IpAddr;
-use std::net::SocketAddr;
-use std::net::TcpStream;
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use super::clock::PATIENCE;
-use super::message::Response;
-use super::message::Wire;
+use super::message::{Response, Wire};
+
+/// Whether the process that listens on this address has read all that its clients have sent so far.
+#[track_caller]
+pub fn all_is_read(address: SocketAddr) -> bool {
+    const ESTABLISHED: &str = "01";
+    let sockets = fs::read_to_string("/proc/self/net/tcp").expect("the sockets of this machine");
+    let port = format!(":{:04X}", address.port());
+    // Below a head: number, its own address, that of the peer, state, and how much is to be sent and to be read.
+    sockets.lines().skip(1).all(|socket| {
+        let fields: Vec<&str> = socket.split_whitespace().collect();
+        !fields[1].ends_with(&port) || fields[3] != ESTABLISHED || fields[4].ends_with(":00000000")
+    })
+}
 
 #[derive(Debug)]
 pub struct RawClient {
@@ -22,9 +33,7 @@ impl RawClient {
 
     /// Connects from another loopback address, which is another client.
     pub fn connect_from(source: IpAddr, address: SocketAddr) -> Self {
-        use socket2::Domain;
-        use socket2::Socket;
-        use socket2::Type;
+        use socket2::{Domain, Socket, Type};
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, None).expect("a socket");
         socket.bind(&SocketAddr::new(source, 0).into()).expect("a loopback address");
         socket.connect(&address.into()).expect("the gateway accepts connections");
@@ -89,8 +98,7 @@ impl RawClient {
 
     /// Whether the connection ends within that time with nothing more to read.
     pub fn ends_within(&mut self, patience: Duration) -> bool {
-        use std::io::ErrorKind::TimedOut;
-        use std::io::ErrorKind::WouldBlock;
+        use std::io::ErrorKind::{TimedOut, WouldBlock};
         use std::io::Read;
         self.wire.stream.set_read_timeout(Some(patience)).expect("a timeout above zero");
         let end = match self.wire.stream.read(&mut [0]) {

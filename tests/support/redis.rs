@@ -1,9 +1,7 @@
 //! Real Redis servers, on free ports, in folders of their own.
 
 use std::net::SocketAddr;
-use std::process::Child;
-use std::process::Command;
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 

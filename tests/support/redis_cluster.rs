@@ -2,9 +2,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::process::Child;
-use std::process::Command;
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 

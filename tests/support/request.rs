@@ -1,7 +1,6 @@
 //! A builder for one request.
 
-use std::net::IpAddr;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use super::message::Response;
 use super::raw_client::RawClient;

@@ -1,15 +1,9 @@
 //! Signs tokens, with keys that are made when a test runs.
 
 use aws_lc_rs::rand::SystemRandom;
-use aws_lc_rs::rsa;
-use aws_lc_rs::signature;
-use aws_lc_rs::signature::EcdsaKeyPair;
-use aws_lc_rs::signature::Ed25519KeyPair;
-use aws_lc_rs::signature::KeyPair;
-use aws_lc_rs::signature::RsaKeyPair;
-use aws_lc_rs::signature::RsaPublicKeyComponents;
-use serde_json::Value;
-use serde_json::json;
+use aws_lc_rs::signature::{EcdsaKeyPair, Ed25519KeyPair, KeyPair, RsaKeyPair, RsaPublicKeyComponents};
+use aws_lc_rs::{rsa, signature};
+use serde_json::{Value, json};
 
 /// A private key of an issuer.
 #[derive(Debug)]

@@ -1,7 +1,6 @@
 //! Ends the traffic of a test.
 
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Sets the flag when it is dropped, also by a test that fails: the threads of the traffic end when the flag is set.
 #[derive(Debug)]

@@ -1,28 +1,18 @@
 //! A TLS client that can be configured in detail, with HTTP written by the test.
 
 use std::io;
-use std::io::Read;
-use std::io::Write;
-use std::net::SocketAddr;
-use std::net::TcpStream;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
-use rustls::ClientConfig;
-use rustls::ClientConnection;
-use rustls::HandshakeKind;
-use rustls::RootCertStore;
-use rustls::StreamOwned;
 use rustls::crypto::aws_lc_rs::default_provider;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::PrivateKeyDer;
-use rustls::pki_types::ServerName;
 use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, StreamOwned};
 
-use super::authority::CertificateAuthority;
-use super::authority::Certified;
+use super::authority::{CertificateAuthority, Certified};
 use super::clock::PATIENCE;
-use super::message::Response;
-use super::message::Wire;
+use super::message::{Response, Wire};
 
 /// The TLS settings of a client. Clones share their session tickets.
 #[derive(Clone, Debug)]
@@ -150,8 +140,7 @@ impl TlsClient {
 
     /// Whether the connection ends with nothing more to read.
     pub fn ends(&mut self) -> bool {
-        use std::io::ErrorKind::TimedOut;
-        use std::io::ErrorKind::WouldBlock;
+        use std::io::ErrorKind::{TimedOut, WouldBlock};
         match self.wire.stream.read(&mut [0]) {
             Ok(length) => length == 0,
             Err(error) => !matches!(error.kind(), WouldBlock | TimedOut),

@@ -1,9 +1,7 @@
 //! An address for a server that is to start, or for nobody.
 
 use std::iter;
-use std::net::Ipv4Addr;
-use std::net::SocketAddr;
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
 /// An address without a listener: it was free a moment ago.
 pub fn unused_address() -> SocketAddr {

@@ -3,13 +3,7 @@
 use std::fs;
 
 use crate::site::Site;
-use crate::support::Answer;
-use crate::support::CertificateAuthority;
-use crate::support::Certified;
-use crate::support::Exchange;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::digest;
+use crate::support::{Answer, CertificateAuthority, Certified, Exchange, Gateway, Origin, digest};
 use crate::tool::run;
 
 /// How curl is told to speak, over which scheme, and what it then speaks.

@@ -2,11 +2,7 @@
 
 use std::net::SocketAddr;
 
-use crate::support::Exchange;
-use crate::support::Origin;
-use crate::support::RawClient;
-use crate::support::Request;
-use crate::support::digest;
+use crate::support::{Exchange, Origin, RawClient, Request, digest};
 
 /// More than buffers on the way hold.
 const LARGE: usize = 3 << 20;

@@ -4,9 +4,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::eventually;
+use crate::support::{Gateway, Origin, eventually};
 use crate::tool::run;
 
 const FILTER: &str = "config/fail2ban/filter.d/portcullis.conf";

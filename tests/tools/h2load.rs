@@ -3,9 +3,7 @@
 use std::fs;
 
 use crate::site::Site;
-use crate::support::Answer;
-use crate::support::Origin;
-use crate::support::digest;
+use crate::support::{Answer, Origin, digest};
 use crate::tool::run;
 
 /// What h2load says of its requests, and of their answers.

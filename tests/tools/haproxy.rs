@@ -2,12 +2,7 @@
 
 use crate::exchanges;
 use crate::site::Site;
-use crate::support::CertificateAuthority;
-use crate::support::Certified;
-use crate::support::Gateway;
-use crate::support::Haproxy;
-use crate::support::Origin;
-use crate::support::Request;
+use crate::support::{CertificateAuthority, Certified, Gateway, Haproxy, Origin, Request};
 
 const TRUSTING: &str = "client_ip: {trusted_proxies: [127.0.0.1/32]}\n";
 

@@ -1,12 +1,9 @@
 //! The metrics of a gateway and their labels, for queries that must use no others.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Request;
+use crate::support::{Gateway, Origin, Request};
 
 /// The labels that Prometheus adds, and the bound of a bucket.
 const ADDED: [&str; 3] = ["job", "instance", "le"];

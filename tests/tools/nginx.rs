@@ -2,14 +2,7 @@
 
 use crate::exchanges;
 use crate::site::Site;
-use crate::support::CertificateAuthority;
-use crate::support::Certified;
-use crate::support::Gateway;
-use crate::support::Nginx;
-use crate::support::Origin;
-use crate::support::RawClient;
-use crate::support::Request;
-use crate::support::digest;
+use crate::support::{CertificateAuthority, Certified, Gateway, Nginx, Origin, RawClient, Request, digest};
 
 const TRUSTING: &str = "client_ip: {trusted_proxies: [127.0.0.1/32]}\n";
 

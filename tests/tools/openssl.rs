@@ -2,14 +2,10 @@
 
 use std::fs;
 use std::io::Write;
-use std::process::Command;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use crate::site::Site;
-use crate::support::CertificateAuthority;
-use crate::support::Certified;
-use crate::support::Origin;
-use crate::support::certificate;
+use crate::support::{CertificateAuthority, Certified, Origin, certificate};
 
 const REQUEST: &str = "GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
 

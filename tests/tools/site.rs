@@ -2,11 +2,8 @@
 
 use std::net::SocketAddr;
 
-use crate::support::CertificateAuthority;
-use crate::support::Certified;
-use crate::support::Gateway;
-use crate::tool::Said;
-use crate::tool::run;
+use crate::support::{CertificateAuthority, Certified, Gateway};
+use crate::tool::{Said, run};
 
 /// A gateway with two listeners, and who vouches for the second one.
 #[derive(Debug)]

@@ -1,27 +1,14 @@
 //! slowhttptest in all its modes: timeouts close slow clients, their memory is bounded, and other clients are not
 //! delayed.
 
-use std::fs;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering;
-use std::thread;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+use std::{fs, thread};
 
-use rustix::process::Resource;
-use rustix::process::Rlimit;
-use rustix::process::getrlimit;
-use rustix::process::setrlimit;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::support::Exchange;
-use crate::support::Gateway;
-use crate::support::Origin;
-use crate::support::Request;
-use crate::support::StopOnDrop;
-use crate::support::Stopwatch;
-use crate::support::eventually;
-use crate::tool::Said;
-use crate::tool::run;
+use crate::support::{Exchange, Gateway, Origin, Request, StopOnDrop, Stopwatch, eventually, repeat_until};
+use crate::tool::{Said, run};
 
 /// What a connection may cost, in KiB.
 const BUSY: u64 = 128;
@@ -91,21 +78,27 @@ fn attack(gateway: &Gateway, origin: &Origin, mode: &[&str], connections: u64, l
     let arguments = [mode, &common].concat();
     let (said, waits, direct) = thread::scope(|scope| {
         scope.spawn(|| {
-            while !is_over.load(Ordering::SeqCst) {
-                most.fetch_max(gateway.resident_kib(), Ordering::SeqCst);
-                thread::sleep(Duration::from_millis(20));
-            }
+            repeat_until(
+                || is_over.load(Ordering::SeqCst),
+                Duration::from_millis(20),
+                || {
+                    most.fetch_max(gateway.resident_kib(), Ordering::SeqCst);
+                },
+            );
         });
         let asked = scope.spawn(|| {
             let (mut waits, mut direct) = (Vec::new(), Vec::new());
-            while !is_over.load(Ordering::SeqCst) {
-                for (address, spans) in [(gateway.address(), &mut waits), (origin.address(), &mut direct)] {
-                    let waited = Stopwatch::start();
-                    assert_eq!(Request::new(address, "GET", "/").status(), 200);
-                    spans.push(waited.elapsed());
-                }
-                thread::sleep(Duration::from_millis(5));
-            }
+            repeat_until(
+                || is_over.load(Ordering::SeqCst),
+                Duration::from_millis(5),
+                || {
+                    for (address, spans) in [(gateway.address(), &mut waits), (origin.address(), &mut direct)] {
+                        let waited = Stopwatch::start();
+                        assert_eq!(Request::new(address, "GET", "/").status(), 200);
+                        spans.push(waited.elapsed());
+                    }
+                },
+            );
             (waits, direct)
         });
         let over = StopOnDrop(&is_over);

@@ -1,8 +1,7 @@
 //! Runs a program and keeps its output.
 
 use std::path::Path;
-use std::process::Command;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 /// What a program said, and how it ended.
 #[derive(Debug)]

@@ -1,21 +1,13 @@
 //! The Python package `websockets` as client and as application, through the gateway, in clear and over TLS.
 
-use std::io::BufRead;
-use std::io::BufReader;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::Child;
-use std::process::ChildStdin;
-use std::process::ChildStdout;
-use std::process::Command;
-use std::process::Stdio;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use crate::site::Site;
-use crate::support::Stopwatch;
-use crate::support::eventually;
-use crate::support::python;
+use crate::support::{Stopwatch, eventually, python};
 
 /// A program that is told something and says something, in lines; killed when it is dropped.
 #[derive(Debug)]

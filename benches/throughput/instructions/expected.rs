@@ -1,12 +1,9 @@
 //! The figures that were counted before, and how far beyond them a change may go.
 
-use std::env;
-use std::fs;
-use std::process;
 use std::process::Command;
+use std::{env, fs, process};
 
-use super::Counts;
-use super::Row;
+use super::{Counts, Row};
 use crate::job::COUNTED;
 
 /// Fails where a row takes more instructions than the file allows. `UPDATE_EXPECT=1` writes the file.

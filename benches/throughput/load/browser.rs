@@ -1,7 +1,6 @@
 //! Requests as a browser sends them.
 
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::connect::SITE;
 

@@ -1,26 +1,20 @@
 //! From an address to a connection that requests can be sent over.
 
-use std::fs;
-use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::{fs, io};
 
-use rustls::ClientConfig;
-use rustls::RootCertStore;
 use rustls::client::Resumption;
-use rustls::crypto::CryptoProvider;
-use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::ServerName;
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
-use tokio::net::TcpSocket;
-use tokio::net::TcpStream;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::Load;
-use crate::job::Clients;
-use crate::job::Over;
+use crate::job::{Clients, Over};
 
 /// How a load connects.
 #[derive(Clone)]

@@ -3,10 +3,8 @@
 use bytes::Bytes;
 use envoy_types::pb::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
 use envoy_types::pb::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::Entry;
-use envoy_types::pb::envoy::service::auth::v3::AttributeContext;
-use envoy_types::pb::envoy::service::auth::v3::CheckRequest;
-use envoy_types::pb::envoy::service::auth::v3::attribute_context::HttpRequest;
-use envoy_types::pb::envoy::service::auth::v3::attribute_context::Request as Attributes;
+use envoy_types::pb::envoy::service::auth::v3::attribute_context::{HttpRequest, Request as Attributes};
+use envoy_types::pb::envoy::service::auth::v3::{AttributeContext, CheckRequest};
 use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
 use http::Request;
 use prost::Message;
@@ -14,8 +12,7 @@ use prost::Message;
 use super::browser::COOKIES;
 use super::connect::SITE;
 use super::http2::Question;
-use crate::job::Call;
-use crate::job::Job;
+use crate::job::{Call, Job};
 
 /// The call about the request of this job.
 pub(super) fn question(call: Call, job: Job) -> Question {

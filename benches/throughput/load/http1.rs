@@ -1,18 +1,11 @@
 //! Requests over HTTP/1.1, one at a time on a connection.
 
-use tokio::io::AsyncRead;
-use tokio::io::AsyncReadExt;
-use tokio::io::AsyncWrite;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::Outcome;
-use super::Sends;
-use super::browser::question;
-use super::browser::request;
+use super::browser::{question, request};
 use super::turns::Turns;
-use crate::job::Clients;
-use crate::job::Job;
-use crate::job::Over;
+use super::{Outcome, Sends};
+use crate::job::{Clients, Job, Over};
 
 /// What the connections ask.
 #[derive(Clone, Debug)]

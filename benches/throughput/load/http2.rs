@@ -3,12 +3,9 @@
 use bytes::Bytes;
 use h2::client;
 use h2::client::SendRequest;
-use http::Request;
-use http::Response;
-use http::header::CONTENT_TYPE;
-use http::header::COOKIE;
-use tokio::io::AsyncRead;
-use tokio::io::AsyncWrite;
+use http::header::{CONTENT_TYPE, COOKIE};
+use http::{Request, Response};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
 
 use super::Outcome;

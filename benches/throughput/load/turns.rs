@@ -1,13 +1,10 @@
 //! How many requests a load sends, or for how long.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
-use std::time::Instant;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// When a load ends.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]

@@ -2,18 +2,21 @@
 
 const PASSED = ["allowed", "delayed"];
 const DENIED = ["denied", "banned", "listed", "tarpitted", "challenged"];
-const FAILED = ["error"];
+const ERRORS = ["error"];
+const SIGNED_IN = ["success"];
+const FAILED = ["failure"];
 
-// Of the decisions of one route or limit: {passed: [..], denied: [..], failed: [..]}.
+// Of the decisions of one route or limit: {passed: [..], denied: [..], errors: [..]}, and of the outcomes of a route
+// {signedIn: [..], failed: [..]}.
 export function steps(decisions, length) {
   const add = (words) => sumOf(words.map((word) => decisions[word] ?? []), length);
-  return { passed: add(PASSED), denied: add(DENIED), failed: add(FAILED) };
+  return { passed: add(PASSED), denied: add(DENIED), errors: add(ERRORS), signedIn: add(SIGNED_IN), failed: add(FAILED) };
 }
 
 // Several of them together.
 export function together(all, length) {
   const add = (name) => sumOf(all.map((one) => one[name]), length);
-  return { passed: add("passed"), denied: add("denied"), failed: add("failed") };
+  return Object.fromEntries(["passed", "denied", "errors", "signedIn", "failed"].map((name) => [name, add(name)]));
 }
 
 export const total = (values) => values.reduce((sum, value) => sum + value, 0);

@@ -16,7 +16,7 @@ import { startSession } from "/page/session.js";
 import { top } from "/page/top.js";
 import { traffic } from "/page/traffic.js";
 import { status } from "/page/status.js";
-import { adviceFact, statusFacts, trafficFacts, verdict } from "/page/verdict.js";
+import { asideFacts, verdict } from "/page/verdict.js";
 
 const REFRESH_MS = 10_000;
 // An attack has thousands of events a second; the page asks no more often than this because of them.
@@ -57,14 +57,13 @@ async function refresh() {
     // First, so that none of the others asks for a limit that was removed.
     const configured = await keyPanel.load();
     for (const panel of [banPanel, topPanel, requestPanel]) panel.setLimits(configured);
-    const [{ all, routes, limits }, [busiest], now] = await Promise.all([
+    const [{ all, routes }, [busiest], now] = await Promise.all([
       loadTraffic(), get(withQuery("/api/v1/top", { n: 1 })), loadStatus(), banPanel.load(), topPanel.load(), requestPanel.load(),
     ]);
     // Another answer failed to arrive meanwhile, or the session has ended.
     if (!isOpen || isGone()) return;
-    const lately = { passed: lastMinute(all.passed), denied: lastMinute(all.denied), failed: lastMinute(all.failed) };
-    const attack = { routes: mostDenied(routes), limits: mostDenied(limits), busiest };
-    showVerdict([...trafficFacts(lately, attack), ...statusFacts(now), adviceFact(now.advice)]);
+    const lately = { passed: lastMinute(all.passed), errors: lastMinute(all.errors) };
+    showVerdict(now.verdict, asideFacts(now.verdict.level, lately, { routes: mostDenied(routes), busiest }));
     showAdvice(now.advice);
     setText(byId("updated"), `as of ${clock(new Date())} UTC`);
   } catch (error) {

@@ -28,7 +28,9 @@ export function traffic(changed) {
       { title: "From", text: (row) => row.time },
       { title: "Passed", numeric: true, text: (row) => number(row.passed) },
       { title: "Denied", numeric: true, text: (row) => number(row.denied) },
-      { title: "Failed", numeric: true, text: (row) => number(row.failed) },
+      { title: "Signed in", numeric: true, text: (row) => number(row.signedIn) },
+      { title: "Failed to", numeric: true, text: (row) => number(row.failed) },
+      { title: "Errors", numeric: true, text: (row) => number(row.errors) },
     ],
   });
 
@@ -61,7 +63,7 @@ export function traffic(changed) {
         marks: [at(0), at(Math.floor(values.length / 2)), "now"],
       });
     }
-    showRoutes(routes.filter((row) => row.name !== "-" || total(row.steps.passed) + total(row.steps.denied) + total(row.steps.failed) > 0));
+    showRoutes(routes.filter((row) => row.name !== "-" || total(row.steps.passed) + total(row.steps.denied) + total(row.steps.errors) > 0));
     showLimits(limits);
     showMinutes(byMinute(history, all));
   }
@@ -82,8 +84,8 @@ function byMinute(history, all) {
   const sums = new Map();
   all.passed.forEach((_, index) => {
     const time = clock(begin + index * history.step_seconds * 1000).slice(0, 5);
-    const sum = sums.get(time) ?? { time, passed: 0, denied: 0, failed: 0 };
-    for (const name of ["passed", "denied", "failed"]) sum[name] += all[name][index];
+    const sum = sums.get(time) ?? { time, passed: 0, denied: 0, errors: 0, signedIn: 0, failed: 0 };
+    for (const name of ["passed", "denied", "errors", "signedIn", "failed"]) sum[name] += all[name][index];
     sums.set(time, sum);
   });
   return [...sums.values()].reverse();
@@ -97,7 +99,7 @@ function columns(title, isRoute) {
     sum("denied", lastMinute, "Denied, last minute"),
     sum("passed", total, "Passed, this time"),
     sum("denied", total, "Denied, this time"),
-    ...(isRoute ? [sum("failed", total, "Failed")] : []),
+    ...(isRoute ? [sum("signedIn", total, "Signed in"), sum("failed", total, "Failed to"), sum("errors", total, "Errors")] : []),
     { title: "Over time", class: "spark", text: (row) => JSON.stringify([row.steps.passed, row.steps.denied]), node: small },
   ];
 }

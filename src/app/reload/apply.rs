@@ -4,32 +4,21 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use tracing::info;
-use tracing::warn;
+use tracing::{info, warn};
 
-use super::error::ReloadError;
-use super::read::BuiltConfig;
-use super::read::OtherSettings;
-use super::report::loaded_config;
-use crate::admin::AdminRules;
-use crate::admin::AdminSettings;
-use crate::admin::ReloadReport;
-use crate::app::App;
-use crate::app::StartError;
-use crate::app::admin_listener::AdminListener;
-use crate::app::changes::Changes;
+use crate::admin::{AdminRules, AdminSettings, ReloadReport};
+use crate::app::announce::Changes;
 use crate::app::event_sources::reload_event;
-use crate::app::listeners::ListenerPlan;
-use crate::app::sockets::BoundSockets;
-use crate::app::sockets::InheritedSockets;
-use crate::app::sockets::bind_admin;
-use crate::app::store;
-use crate::clock;
+use crate::app::listeners::{AdminListener, ListenerPlan};
+use crate::app::reload::{BuiltConfig, OtherSettings, ReloadError, loaded_config};
+use crate::app::sockets::{BoundSockets, InheritedSockets, bind_admin};
+use crate::app::{App, StartError, store};
 use crate::config::Diagnostic;
-use crate::files::WatchedFile;
 use crate::gateway::Snapshot;
 use crate::record::metrics::ReloadResult;
 use crate::upstream::Upstream;
+use crate::words::clock;
+use crate::words::files::WatchedFile;
 
 /// A configuration with its addresses bound. Nothing of it can fail any more.
 struct BoundConfig {
@@ -48,7 +37,7 @@ enum AdminChange {
 }
 
 impl App {
-    /// Binds what is to be bound, then swaps everything in at once. An error is logged and changes nothing.
+    /// Binds the new addresses, then swaps everything in at once. An error is logged and changes nothing.
     pub(super) fn finish_reload(
         &mut self,
         read: Result<Box<BuiltConfig>, ReloadError>,

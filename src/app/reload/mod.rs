@@ -1,12 +1,336 @@
 //! Reading the configuration anew: all of it is applied, or nothing.
 
 mod apply;
-mod error;
-mod queue;
-mod read;
-mod report;
 
-pub use self::error::ReloadError;
+use std::future;
+use std::sync::Arc;
+use std::time::Duration;
 
-pub(super) use self::queue::ReloadQueue;
-pub(super) use self::report::loaded_config;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio::{task, time};
+use tracing::{debug, error, info, warn};
+
+use crate::admin::{AdminSettings, LoadedConfig, Mistake, ReloadRefusal, ReloadReply, ReloadRequest};
+use crate::app::announce::{Changes, KnownWarnings, log_mistakes};
+use crate::app::followed_lists::OpenLists;
+use crate::app::start::open_trail;
+use crate::app::state::SnapshotParts;
+use crate::app::token_keys::OpenKeys;
+use crate::app::{App, Load, Origin, StartError, sockets, state};
+use crate::config::{Diagnostic, Settings, Severity, ShownConfig};
+use crate::gateway::Snapshot;
+use crate::listen::ListenerConfig;
+use crate::record::audit::{AuditTrail, StreamAppender};
+use crate::record::notify::WebhookChannels;
+use crate::record::{LogSettings, Sinks};
+use crate::words::clock;
+use crate::words::clock::Clock;
+use crate::words::files::WatchedFile;
+use crate::{listen, store};
+
+// Reloads as they are requested: one at a time, read on a thread of its own, so that a file system that hangs delays no
+// signal.
+
+/// How many operators may wait while a file system hangs.
+const MAX_WAITING: usize = 64;
+
+/// How long renewing a certificate and its key may take.
+const RENEWAL_TIME: Duration = Duration::from_secs(2);
+
+/// The reload under way, and the one that is to follow it.
+#[derive(Default)]
+pub(in crate::app) struct ReloadQueue {
+    running: Option<RunningReload>,
+    /// A reload was requested while one was under way, which may have read its files before.
+    is_requested_again: bool,
+    /// Operators who wait for the reload that is to follow.
+    waiting: Vec<oneshot::Sender<ReloadReply>>,
+    /// A certificate and its key are two files that seldom change at the same moment. While only one is new they do not
+    /// match, which is an error only if it lasts.
+    half_renewed_since: Option<Instant>,
+}
+
+struct RunningReload {
+    reading: JoinHandle<Result<Box<BuiltConfig>, ReloadError>>,
+    /// A changed file caused it, no request.
+    is_by_change: bool,
+    /// Operators who wait for it.
+    waiting: Vec<oneshot::Sender<ReloadReply>>,
+}
+
+/// The next item of the queue.
+pub(in crate::app) enum ReloadStep {
+    Read(Result<Box<BuiltConfig>, ReloadError>),
+    /// A certificate and its key have not belonged together for too long.
+    StaysHalfRenewed,
+}
+
+impl ReloadQueue {
+    /// An operator requests a reload over the admin API, and waits for its result. The reply is dropped if too many wait.
+    pub(in crate::app) fn request_and_reply(&mut self, app: &App, origin: &Origin, request: ReloadRequest) {
+        if let Some(why_not) = why_not(origin) {
+            // An error means that the operator has gone.
+            let _ = request.reply.send(Err(ReloadRefusal::NoFile(why_not)));
+        } else if self.waiting.len() < MAX_WAITING {
+            self.waiting.push(request.reply);
+            self.request_from_file(app);
+        }
+    }
+
+    /// An operator requests a reload by a signal.
+    pub(in crate::app) fn request(&mut self, app: &App, origin: &Origin) {
+        let Some(why_not) = why_not(origin) else { return self.request_from_file(app) };
+        sockets::reloading();
+        info!("nothing to reload: {why_not}");
+        sockets::ready(false);
+    }
+
+    fn request_from_file(&mut self, app: &App) {
+        self.half_renewed_since = None;
+        if self.is_running() {
+            self.is_requested_again = true;
+            return warn!("a reload is under way, and its files are not read yet; another one follows it");
+        }
+        self.begin(app, false);
+    }
+
+    /// A file has changed.
+    pub(in crate::app) fn file_changed(&mut self, app: &App) {
+        self.begin(app, true);
+    }
+
+    fn begin(&mut self, app: &App, is_by_change: bool) {
+        sockets::reloading();
+        let waiting = std::mem::take(&mut self.waiting);
+        self.running = Some(RunningReload { reading: app.begin_reload(), is_by_change, waiting });
+    }
+
+    pub(in crate::app) fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// Waits for the next step, to be [handled](Self::handle). May be dropped at any time and called again.
+    pub(in crate::app) async fn next(&mut self) -> ReloadStep {
+        if let Some(RunningReload { reading, .. }) = &mut self.running {
+            return ReloadStep::Read(reading.await.unwrap_or(Err(ReloadError::Panic)));
+        }
+        match self.half_renewed_since {
+            Some(since) => time::sleep_until(since + RENEWAL_TIME).await,
+            None => future::pending().await,
+        }
+        ReloadStep::StaysHalfRenewed
+    }
+
+    pub(in crate::app) fn handle(&mut self, app: &mut App, step: ReloadStep) {
+        let read = match step {
+            ReloadStep::Read(read) => read,
+            ReloadStep::StaysHalfRenewed => return self.request_from_file(app),
+        };
+        let Some(RunningReload { is_by_change, waiting, .. }) = self.running.take() else { return };
+        if is_by_change && !self.is_requested_again && read.as_ref().is_err_and(ReloadError::is_half_renewed) {
+            debug!("a key does not belong to its certificate, perhaps one of them is yet to be renewed");
+            self.half_renewed_since.get_or_insert_with(Instant::now);
+        } else {
+            let result = app.finish_reload(read);
+            for operator in waiting {
+                // An error means that the operator has gone.
+                let _ = operator.send(reply(&result));
+            }
+            self.half_renewed_since = None;
+        }
+        sockets::ready(false);
+        if std::mem::take(&mut self.is_requested_again) {
+            self.begin(app, false);
+        }
+    }
+}
+
+/// Why there is nothing that could be read again; `None`: there is a file.
+fn why_not(origin: &Origin) -> Option<&'static str> {
+    match origin {
+        Origin::File(_) => None,
+        Origin::Flags => Some("the configuration is the command line"),
+        Origin::StandardInput => Some("the configuration came from standard input, which cannot be read again"),
+    }
+}
+
+// The first half of a reload: the files are read, checked and built, on a thread of its own.
+
+/// A configuration that was read and built. Its addresses are not bound yet.
+pub(in crate::app) struct BuiltConfig {
+    pub(super) snapshot: Snapshot,
+    pub(super) changes: Changes,
+    pub(super) listen: Vec<ListenerConfig>,
+    pub(super) admin: Option<AdminSettings>,
+    pub(super) other: OtherSettings,
+}
+
+/// The settings that are neither in the snapshot nor bound.
+pub(super) struct OtherSettings {
+    pub(super) store: store::Settings,
+    pub(super) log: LogSettings,
+    pub(super) trail: AuditTrail,
+    pub(super) channels: WebhookChannels,
+    pub(super) lists: OpenLists,
+    pub(super) keys: OpenKeys,
+    pub(super) connections: listen::ConnectionSettings,
+    pub(super) files: Vec<WatchedFile>,
+    pub(super) warnings: Vec<Diagnostic>,
+    pub(super) shown: ShownConfig,
+}
+
+/// Builds a configuration beside the one in force.
+struct ConfigReader {
+    load: Arc<Load>,
+    previous: Arc<Snapshot>,
+    sinks: Sinks,
+    channels: WebhookChannels,
+    lists: Arc<OpenLists>,
+    keys: OpenKeys,
+    clock: Clock,
+    streams: Option<Arc<dyn StreamAppender>>,
+}
+
+impl App {
+    /// Reads, checks and builds everything on a thread of its own: a list of a million lines takes a while, and a file
+    /// system that hangs takes for ever. [`Self::finish_reload`] swaps it in.
+    pub(super) fn begin_reload(&self) -> JoinHandle<Result<Box<BuiltConfig>, ReloadError>> {
+        let reader = ConfigReader {
+            load: Arc::clone(&self.load),
+            previous: self.live.load(),
+            sinks: self.sinks.clone(),
+            channels: self.channels.clone(),
+            lists: self.lists.load_full(),
+            keys: self.source_tasks.keys().clone(),
+            clock: self.clock.clone(),
+            streams: self.streams.clone(),
+        };
+        task::spawn_blocking(move || reader.read().map(Box::new))
+    }
+}
+
+impl ConfigReader {
+    /// Blocks. To be called within a runtime.
+    fn read(self) -> Result<BuiltConfig, ReloadError> {
+        let Self { load, previous, sinks, channels, lists, keys, clock, streams } = self;
+        let Settings {
+            listen,
+            admin,
+            clients,
+            store,
+            upstreams,
+            policy,
+            notify,
+            followed,
+            audit,
+            log,
+            route_series,
+            connections,
+            requests,
+            tracing,
+            tokens,
+            files,
+            outputs,
+            warnings,
+            shown,
+        } = load().map_err(ReloadError::Mistakes)?;
+        let trail = open_trail(&sinks, &audit, streams.as_ref(), &outputs)?;
+        let channels = sinks.event_bus().open_channels(&notify, &channels, sinks.metrics());
+        let parts = SnapshotParts { policy, clients, upstreams, requests, tracing, tokens, route_series };
+        let (lists, keys) = (lists.reopen(followed, &clock), keys.reopen(parts.tokens.as_ref()));
+        let snapshot = state::build(parts, &log, &channels, (&lists, &keys), Some(&previous), &sinks);
+        let changes = Changes::between(&previous, &snapshot);
+        let other = OtherSettings { store, log, trail, channels, lists, keys, connections, files, warnings, shown };
+        Ok(BuiltConfig { snapshot, changes, listen, admin, other })
+    }
+}
+
+// Texts for operators about the configuration and reloads.
+
+/// A configuration that comes into force now. The first of its files is the configuration itself.
+pub(in crate::app) fn loaded_config(
+    shown: ShownConfig,
+    files: &[WatchedFile],
+    warnings: &KnownWarnings,
+) -> LoadedConfig {
+    let loaded = clock::wall();
+    let source = files.first().map_or_else(|| "the command line".to_owned(), |file| file.path.display().to_string());
+    LoadedConfig { yaml: shown.yaml, json: shown.json, source, loaded, warnings: warnings.advice() }
+}
+
+/// The reply to an operator.
+pub(super) fn reply(result: &Result<Changes, ReloadError>) -> ReloadReply {
+    match result {
+        Ok(_) => Ok(clock::wall()),
+        Err(ReloadError::Mistakes(mistakes)) => Err(ReloadRefusal::Mistakes(mistakes.iter().map(mistake).collect())),
+        Err(ReloadError::Start(error)) => Err(ReloadRefusal::Unusable(error.to_string())),
+        Err(ReloadError::Panic) => Err(ReloadRefusal::Panic),
+    }
+}
+
+fn mistake(found: &Diagnostic) -> Mistake {
+    Mistake {
+        file: found.file.to_string_lossy().into_owned(),
+        line: found.line,
+        column: found.column,
+        severity: match found.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        }
+        .to_owned(),
+        message: found.message.clone(),
+        help: found.help.clone(),
+    }
+}
+
+// Why the running configuration stays.
+
+/// Why the running configuration stays.
+#[derive(Debug, thiserror::Error)]
+pub enum ReloadError {
+    #[error("{}", count(.0))]
+    Mistakes(Vec<Diagnostic>),
+    #[error("{0}")]
+    Start(StartError),
+    /// A defect, and no reason to stop serving.
+    #[error("reading the configuration panicked")]
+    Panic,
+}
+
+impl ReloadError {
+    /// Whether the only mistakes are certificates and keys that do not match: perhaps only one of the two files has
+    /// been renewed so far.
+    pub(super) fn is_half_renewed(&self) -> bool {
+        matches!(self, Self::Mistakes(mistakes) if mistakes.iter().all(|mistake| mistake.is_certificate_mismatch))
+    }
+
+    pub(super) fn log(&self) {
+        match self {
+            Self::Mistakes(mistakes) => {
+                log_mistakes(mistakes);
+                error!(mistakes = mistakes.len(), "configuration not reloaded, the running one stays in force");
+            }
+            Self::Start(error) => error!(%error, "configuration not reloaded, the running one stays in force"),
+            Self::Panic => error!("configuration not reloaded: reading it panicked, the running one stays in force"),
+        }
+    }
+}
+
+impl From<StartError> for ReloadError {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Mistakes(mistakes) => Self::Mistakes(mistakes),
+            other => Self::Start(other),
+        }
+    }
+}
+
+fn count(mistakes: &[Diagnostic]) -> String {
+    let (number, plural) = (mistakes.len(), if mistakes.len() == 1 { "" } else { "s" });
+    let first = mistakes.first().map(|Diagnostic { file, line, column, message, .. }| {
+        format!(", the first at {}:{line}:{column}: {message}", file.display())
+    });
+    format!("{number} mistake{plural}{}", first.unwrap_or_default())
+}

@@ -1,22 +1,26 @@
 //! The control socket, on which a new process asks the running gateway to be taken over.
 
-use std::fs;
-use std::future;
-use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
-use std::path::PathBuf;
-use std::process;
+use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::hash::Hasher;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{env, fs, future, io, path, process};
 
 use rustix::process::geteuid;
-use tokio::net::UnixListener;
-use tokio::net::UnixStream;
+use siphasher::sip::SipHasher24;
+use tokio::net::{UnixListener, UnixStream};
 use tokio::time;
-use tracing::info;
-use tracing::warn;
+use tracing::{info, warn};
 
-use super::control_directory;
+use crate::app::Origin;
+use crate::listen::ListenAddress;
+
+/// Between two attempts to accept while descriptors are short.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// The control socket. Dropping it closes it and removes its names.
 #[derive(Debug)]
@@ -48,7 +52,7 @@ impl ControlSocket {
 
     /// Opens it in the first directory where that is possible, in the place of an earlier process's socket.
     pub fn open(names: &[String]) -> Self {
-        for directory in control_directory::directories() {
+        for directory in directories() {
             match open(&directory, names) {
                 Ok(bound) => return Self { bound: Some(bound) },
                 Err(error) => {
@@ -100,7 +104,7 @@ fn authenticate(stream: UnixStream) -> Option<TakeoverRequest> {
 }
 
 fn open(directory: &Path, names: &[String]) -> io::Result<BoundControlSocket> {
-    control_directory::create(directory)?;
+    create(directory)?;
     // Bound under a name of its own first: a process that connects meanwhile finds the earlier socket or this one.
     let draft = directory.join(format!("{}.new", process::id()));
     remove(&draft)?;
@@ -125,7 +129,7 @@ fn link_to(directory: &Path, draft: &Path, names: &[String]) -> io::Result<(Vec<
 
 fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
 }
@@ -141,5 +145,65 @@ impl Drop for BoundControlSocket {
     }
 }
 
-/// Between two attempts to accept while descriptors are short.
-const RETRY_PAUSE: Duration = Duration::from_secs(1);
+// The directory and the names of control sockets, so that a process with the same configuration finds the gateway.
+
+/// The names of a gateway's control socket. A configuration file has two: one for its path as given, one for the file that
+/// its links lead to, for a link may be switched to another version. A gateway without a file is known by its addresses.
+pub fn socket_names(origin: &Origin, addresses: &[ListenAddress]) -> Vec<String> {
+    let file = match origin {
+        Origin::Flags | Origin::StandardInput => {
+            let addresses: Vec<_> = addresses.iter().map(ListenAddress::to_string).collect();
+            return vec![name("flags", addresses.join(" ").as_bytes())];
+        }
+        Origin::File(file) => file,
+    };
+    let paths = [path::absolute(file), fs::canonicalize(file)];
+    let mut names: Vec<_> = paths.iter().flatten().map(|path| name("file", path.as_os_str().as_bytes())).collect();
+    names.dedup();
+    names
+}
+
+fn name(kind: &str, identity: &[u8]) -> String {
+    let mut hasher = SipHasher24::new();
+    hasher.write(kind.as_bytes());
+    hasher.write_u8(0);
+    hasher.write(identity);
+    format!("{:016x}", hasher.finish())
+}
+
+/// The directories a control socket may be in, the best first.
+pub(super) fn directories() -> Vec<PathBuf> {
+    let user = geteuid().as_raw();
+    let of_session = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    let mut temporary = OsString::from("portcullis-");
+    temporary.push(user.to_string());
+    of_session
+        .map(|path| path.join("portcullis"))
+        .into_iter()
+        .chain([PathBuf::from("/run/portcullis"), env::temp_dir().join(temporary)])
+        .collect()
+}
+
+/// Creates the directory if it is missing.
+pub(super) fn create(directory: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(directory) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+        _ => check(directory),
+    }
+}
+
+/// Fails unless only this user can have put anything there.
+pub(super) fn check(directory: &Path) -> io::Result<()> {
+    let metadata = fs::symlink_metadata(directory)?;
+    let refused = |why| Err(io::Error::new(ErrorKind::PermissionDenied, why));
+    if !metadata.is_dir() {
+        return refused("it is not a directory");
+    }
+    if metadata.uid() != geteuid().as_raw() {
+        return refused("it belongs to another user");
+    }
+    if metadata.mode() & 0o077 != 0 {
+        return refused("other users may enter it; set its mode to 0700");
+    }
+    Ok(())
+}

@@ -4,30 +4,17 @@
 //! process reads and checks its configuration, connects there, and is handed every listening socket: not copies of the
 //! address, but the same sockets with the same accept queues, so that no connection is refused or reset. Only when the
 //! new process serves does the old one stop accepting. An error before that leaves the old one as it was.
-//! [`protocol`] says what they send each other.
+//! [`wire`] says what they send each other.
 
-mod command_line;
-mod control_directory;
 mod control_socket;
-mod hand_over;
-mod handover_state;
-mod inherited_state;
 mod options;
 mod outgoing;
 mod predecessor;
-mod protocol;
 mod wire;
 
-pub use self::command_line::CommandLine;
-pub use self::control_directory::socket_names;
-pub use self::control_socket::ControlSocket;
-pub use self::control_socket::TakeoverRequest;
-pub use self::hand_over::Successor;
-pub use self::hand_over::hand_over;
-pub use self::handover_state::HandoverState;
-pub use self::inherited_state::InheritedState;
-pub use self::options::TakeoverOptions;
-pub use self::predecessor::Predecessor;
-
+pub use self::control_socket::{ControlSocket, TakeoverRequest, socket_names};
+pub use self::options::{CommandLine, TakeoverOptions};
 pub(super) use self::outgoing::OutgoingTakeover;
+pub use self::outgoing::{HandoverState, Successor, hand_over};
 pub(super) use self::predecessor::LeavingPredecessor;
+pub use self::predecessor::{InheritedState, Predecessor};

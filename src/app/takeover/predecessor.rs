@@ -1,33 +1,27 @@
 //! The new process's side of a takeover: finds the running gateway, and takes its sockets and counts.
 
 use std::io;
-use std::io::ErrorKind;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::process::geteuid;
 use tokio::sync::oneshot;
 use tokio::task;
 use tokio::time::timeout;
-use tracing::info;
-use tracing::warn;
+use tracing::{info, warn};
 
-use super::control_directory;
-use super::protocol::GREETINGS;
-use super::protocol::TAKEOVER_TIMEOUT;
 use super::wire;
 use crate::app::sockets::InheritedSockets;
-use crate::clock::Clock;
-use crate::clock::Timestamp;
+use crate::app::takeover::control_socket;
+use crate::app::takeover::wire::{GREETINGS, TAKEOVER_TIMEOUT};
 use crate::listen::ListenAddress;
-use crate::store::AnyStore;
-use crate::store::MemoryStore;
-use crate::store::handover::arriving_keys::Arrival;
+use crate::store::handover::moving_keys::Arrival;
 use crate::store::handover::transfer::ReceivedCounts;
-use crate::units::counted;
+use crate::store::{AnyStore, MovableStore};
+use crate::words::clock::{Clock, Timestamp};
+use crate::words::units::counted;
 
 /// The gateway that still serves. It waits for this process to serve.
 #[derive(Debug)]
@@ -66,8 +60,8 @@ impl Predecessor {
     ///
     /// To be called on a runtime.
     pub async fn find(names: &[String]) -> io::Result<Option<(Self, InheritedSockets)>> {
-        for directory in control_directory::directories() {
-            if control_directory::check(&directory).is_err() {
+        for directory in control_socket::directories() {
+            if control_socket::check(&directory).is_err() {
                 continue;
             }
             for name in names {
@@ -155,7 +149,7 @@ impl Predecessor {
         Ok(LeavingPredecessor::WithoutCounts(GivenCounts { arrival: None, path, draining }))
     }
 
-    fn receive_counts(self, store: &Arc<MemoryStore>) -> io::Result<(ReceivedCounts, UnixStream)> {
+    fn receive_counts(self, store: &Arc<MovableStore>) -> io::Result<(ReceivedCounts, UnixStream)> {
         let Self { stream, .. } = self;
         wire::send_line(&stream, "counts")?;
         let received = ReceivedCounts::receive(store, &stream, || wire::receive_descriptor(&stream))?;
@@ -175,10 +169,10 @@ impl Predecessor {
 }
 
 impl LeavingPredecessor {
-    /// Returns when this process has all keys, so that it may serve. Fails where the predecessor goes on with those that it
-    /// still has.
+    /// Returns when this process has all keys, so that it may serve. Fails if the predecessor keeps the rest of the
+    /// keys and serves on.
     ///
-    /// Not to be given up: what has arrived is in this process alone.
+    /// The caller must not give up: keys that have arrived are in this process only.
     pub(in crate::app) async fn all_arrived(&mut self, store: &AnyStore) -> io::Result<()> {
         let (Self::WithoutCounts(given), AnyStore::Memory(store)) = (self, store) else { return Ok(()) };
         let Some(arrival) = given.arrival.take() else { return Ok(()) };
@@ -238,7 +232,7 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::InvalidInput)
 }
 
-/// What a gateway answers to the greeting.
+/// The answer of a gateway to the greeting.
 type GreetingAnswer = (InheritedSockets, Option<Clock>);
 
 /// The outer error is of this process; the inner one is of the conversation.
@@ -278,4 +272,16 @@ fn receive_sockets(stream: &UnixStream, greeting: &str) -> io::Result<GreetingAn
             _ => return Err(wire::protocol_error(&format!("{line:?}"))),
         }
     }
+}
+
+// The state that a new process takes over from its predecessor.
+
+/// The state that a new process takes over from its predecessor.
+#[derive(Debug, Default)]
+pub struct InheritedState {
+    pub sockets: InheritedSockets,
+    /// The gateway that serves until this one does.
+    pub predecessor: Option<Predecessor>,
+    /// The connection to the predecessor once this process serves.
+    pub(in crate::app) leaving: Option<LeavingPredecessor>,
 }

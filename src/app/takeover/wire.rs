@@ -1,28 +1,24 @@
 //! Lines and descriptors over a Unix socket.
 
 use std::io;
-use std::io::ErrorKind;
-use std::io::IoSlice;
-use std::io::IoSliceMut;
-use std::io::Read;
-use std::io::Write;
+use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::AsFd;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use rustix::cmsg_space;
-use rustix::net::RecvAncillaryBuffer;
-use rustix::net::RecvAncillaryMessage;
-use rustix::net::RecvFlags;
-use rustix::net::SendAncillaryBuffer;
-use rustix::net::SendAncillaryMessage;
-use rustix::net::SendFlags;
-use rustix::net::recvmsg;
-use rustix::net::sendmsg;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    recvmsg, sendmsg,
+};
+
+use crate::store::handover::message::TransferVersion;
 
 /// Every line of the protocol is short.
 const LONGEST_LINE: usize = 256;
+
+const CARRIER: &[u8] = b".";
 
 pub(super) fn send_line(mut stream: &UnixStream, line: &str) -> io::Result<()> {
     stream.write_all(format!("{line}\n").as_bytes())
@@ -82,4 +78,34 @@ pub(super) fn protocol_error(what: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, format!("not understood: {what}"))
 }
 
-const CARRIER: &[u8] = b".";
+// What the two processes of a takeover send each other over the control socket, line by line.
+//
+// | new process | running gateway |
+// | --- | --- |
+// | `take over 4` | `sockets ADDRESS COUNT` and so many descriptors, for each address; `clock MICROSECONDS`; then `end` |
+// | `state` | `state LENGTH` and so many bytes: bans, known clients and sessions; it writes no snapshot to disk from here on |
+// | `counts` | all that is counted but the keys, as [`transfer`](crate::store::handover::transfer) sends it; it is frozen now |
+// | `serving` | after `counts`, `yours` or `mine`: which process goes on with them; else `draining` |
+//
+// `counts` comes last, when nothing is left that could fail or take long. Before `yours` the new process decides
+// nothing. After it the old one decides nothing: for the requests it serves it asks the new one, over the same
+// socket, on which the keys follow (see [`handover`](crate::store::handover)). The new process accepts connections when
+// it has all keys. A connection that ends without a line means that the process at the other end is gone.
+//
+// The new process greets a gateway that does not know version 4 with the next older one: in version 3 the keys come before
+// `serving`, version 2 has no sessions, and version 1 neither clock nor `counts`.
+
+/// The first lines, the newest version first, and how counts are transferred then. The digit is the version of
+/// everything that follows, the encoding of counts included: a change of how a key's memory is written changes it too.
+pub(super) const GREETINGS: [(&str, Option<TransferVersion>); 4] = [
+    ("take over 4", Some(TransferVersion::V4)),
+    ("take over 3", Some(TransferVersion::V3)),
+    ("take over 2", Some(TransferVersion::V2)),
+    ("take over 1", None),
+];
+
+/// How long counts stay frozen for a new process that does not go on.
+pub(super) const FREEZE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long either side waits for the other: a gateway may be reading a list of a million lines, or waiting for Redis.
+pub(super) const TAKEOVER_TIMEOUT: Duration = Duration::from_secs(60);

@@ -1,29 +1,29 @@
 //! `portcullis bans`: lists, adds, lifts and exports the bans of a running gateway.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use clap::Subcommand;
 use clap::builder::PossibleValuesParser;
 use http::Method;
-use serde::Deserialize;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::gateway::GatewayArguments;
-use super::gateway::RemoteArguments;
-use super::selector_value::parse_pair;
-use super::selector_value::path_segment;
-use crate::cli::arguments::Format;
-use crate::cli::exit::Exit;
+use super::gateway::{GatewayArguments, RemoteArguments};
+use crate::api::bans::{BanResponse, BannedResponse, LiftedResponse};
 use crate::cli::output;
 use crate::cli::output::Table;
-use crate::units::Span;
+use crate::cli::program::{Exit, Format};
+use crate::cli::remote::limits::{parse_pair, path_segment};
+use crate::words::units::{InvalidSpan, Span};
+use crate::words::word::Help;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   portcullis bans list
   portcullis bans add 198.51.100.7 --for 1h --reason 'scans for backups'
+  portcullis bans add 198.51.100.0/26 203.0.113.9 2001:db8:7::/48 --for 6h
+  portcullis bans add - --for 6h < addresses.txt
   portcullis bans add --limit login-failures param.username=alice --for 30m
   portcullis bans add 198.0.0.0/7 --for 1h --force
   portcullis bans remove 5f1d4c9a0b7e42f8a6c3d2e1908f7b6a
@@ -55,14 +55,15 @@ enum Command {
 
 #[derive(Debug, clap::Args)]
 struct Add {
-    /// An address or a network; with `--limit` the key: a value for each of its selectors
-    #[arg(value_name = "ADDRESS | SELECTOR=VALUE", required_unless_present = "limit")]
+    /// Addresses and networks, at most 10,000: all are banned, or none. `-` reads them from standard input, where a `#`
+    /// begins a comment. With `--limit` the key: a value for each of its selectors
+    #[arg(value_name = "ADDRESS | - | SELECTOR=VALUE", required_unless_present = "limit")]
     what: Vec<String>,
     /// Ban a key of this limit instead of an address
     #[arg(long, value_name = "NAME")]
     limit: Option<String>,
     /// How long: 15m, 1h, 7d
-    #[arg(long = "for", value_name = "D")]
+    #[arg(long = "for", value_name = "D", value_parser = span)]
     span: Span,
     /// The reason, shown in the list
     #[arg(long, value_name = "R", default_value = "")]
@@ -72,6 +73,10 @@ struct Add {
     force: bool,
     #[command(flatten)]
     remote: RemoteArguments,
+}
+
+fn span(text: &str) -> Result<Span, String> {
+    text.parse().map_err(|error: InvalidSpan| error.sentence())
 }
 
 #[derive(Debug, clap::Args)]
@@ -122,7 +127,7 @@ fn list(RemoteArguments { gateway, format }: &RemoteArguments) -> anyhow::Result
     match format {
         Format::Json => output::print_json(&answer)?,
         Format::Human => {
-            let bans: Vec<BanView> = serde_json::from_value(answer)?;
+            let bans: Vec<BanResponse> = serde_json::from_value(answer)?;
             let mut table = Table::new(["ID", "BANNED", "UNTIL", "REASON"]);
             for ban in &bans {
                 table.row([ban.id.clone(), ban.subject(), ban.until.clone(), ban.reason.clone()]);
@@ -148,16 +153,20 @@ fn add(wanted: &Add) -> anyhow::Result<Exit> {
             return Ok(Exit::Wrong);
         }
     };
-    let answer = match wanted.remote.gateway.send(Method::POST, BANS, &document)? {
+    let answer = match wanted.remote.gateway.send_patiently(Method::POST, BANS, &document)? {
         Ok(answer) => answer,
         Err(exit) => return Ok(exit),
     };
     match wanted.remote.format {
         Format::Json => output::print_json(&answer)?,
         Format::Human => {
-            let ban: BanView = serde_json::from_value(answer)?;
-            output::print(&format!("{} is banned until {}: {}", ban.subject(), ban.until, ban.id))?;
-            if ban.is_only_here() {
+            let banned = match serde_json::from_value(answer)? {
+                BannedResponse::Several { banned } => banned,
+                BannedResponse::One(ban) => vec![ban],
+            };
+            let lines = banned.iter().map(|ban| format!("{} is banned until {}: {}", ban.subject(), ban.until, ban.id));
+            output::print(&lines.collect::<Vec<_>>().join("\n"))?;
+            if banned.iter().any(BanResponse::is_only_here) {
                 output::print(ONLY_HERE)?;
             }
         }
@@ -181,7 +190,7 @@ fn remove(wanted: &Remove) -> anyhow::Result<Exit> {
     match wanted.remote.format {
         Format::Json => output::print_json(&answer)?,
         Format::Human => {
-            let LiftedBans { lifted, remaining } = serde_json::from_value(answer)?;
+            let LiftedResponse { lifted, remaining } = serde_json::from_value(answer)?;
             for ban in &lifted {
                 output::print(&format!("{}: the ban of {} is lifted", ban.id, ban.subject()))?;
             }
@@ -225,8 +234,8 @@ impl Add {
     fn document(&self) -> Result<Value, String> {
         let mut document = json!({"for": self.span.to_string(), "reason": self.reason, "force": self.force});
         match (&self.limit, self.what.as_slice()) {
-            (None, [address]) => document["address"] = json!(address),
-            (None, _) => return Err("write one address at a time".to_owned()),
+            (None, [address]) if address != "-" => document["address"] = json!(address),
+            (None, addresses) => document["addresses"] = json!(with_standard_input(addresses)?),
             (Some(limit), parts) => {
                 document["limit"] = json!(limit);
                 document["key"] = json!(key(parts)?);
@@ -234,6 +243,27 @@ impl Add {
         }
         Ok(document)
     }
+}
+
+/// The addresses, and in place of a `-` those of standard input.
+fn with_standard_input(addresses: &[String]) -> Result<Vec<String>, String> {
+    let mut all = Vec::new();
+    for address in addresses {
+        if address == "-" {
+            let text = io::read_to_string(io::stdin()).map_err(|error| format!("standard input: {error}"))?;
+            all.extend(words(&text).map(str::to_owned));
+        } else {
+            all.push(address.clone());
+        }
+    }
+    if all.is_empty() { Err("standard input has no address".to_owned()) } else { Ok(all) }
+}
+
+/// Addresses are separated by blanks, commas or ends of lines. A `#` begins a comment.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
+    let words = lines.flat_map(|line| line.split([' ', '\t', ',', '\r']));
+    words.filter(|word| !word.is_empty())
 }
 
 /// Which bans to lift.
@@ -270,28 +300,7 @@ fn key(parts: &[String]) -> Result<BTreeMap<String, String>, String> {
     Ok(key)
 }
 
-/// The answer to a request to lift bans.
-#[derive(Debug, Deserialize)]
-struct LiftedBans {
-    lifted: Vec<BanView>,
-    /// The ban of a wider network.
-    remaining: Option<BanView>,
-}
-
-/// The fields of a ban that are printed.
-#[derive(Debug, Deserialize)]
-struct BanView {
-    id: String,
-    address: Option<String>,
-    limit: Option<String>,
-    #[serde(default)]
-    key: BTreeMap<String, String>,
-    until: String,
-    reason: String,
-    scope: String,
-}
-
-impl BanView {
+impl BanResponse {
     /// Whether the other gateways on the store do not know it.
     fn is_only_here(&self) -> bool {
         self.scope == "this_gateway"
@@ -302,7 +311,7 @@ impl BanView {
         if let Some(address) = &self.address {
             return address.clone();
         }
-        let parts: Vec<_> = self.key.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let parts: Vec<_> = self.key.iter().flatten().map(|(name, value)| format!("{name}={value}")).collect();
         let key = if parts.is_empty() { "one key for all".to_owned() } else { parts.join(" ") };
         format!("{}: {key}", self.limit.as_deref().unwrap_or_default())
     }
@@ -313,8 +322,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn addresses_are_read_from_a_text_as_people_and_programs_write_them() {
+        let text = "# scanners\n198.51.100.7\r\n203.0.113.0/24, 192.0.2.1  # one more\n\n\t2001:db8::/32\n";
+        assert_eq!(words(text).collect::<Vec<_>>(), ["198.51.100.7", "203.0.113.0/24", "192.0.2.1", "2001:db8::/32"]);
+    }
+
+    #[test]
     fn a_ban_is_printed_with_its_address_or_key() {
-        let subject = |document: Value| serde_json::from_value::<BanView>(document).unwrap().subject();
+        let subject = |document: Value| serde_json::from_value::<BanResponse>(document).unwrap().subject();
         assert_eq!(
             subject(json!({"id": "1", "address": "10.0.0.0/8", "until": "", "reason": "", "scope": "all"})),
             "10.0.0.0/8"

@@ -2,36 +2,23 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::net::Ipv4Addr;
-use std::net::Ipv6Addr;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use anyhow::Context;
-use anyhow::bail;
+use anyhow::{Context, bail};
 use bytes::Bytes;
-use http::HeaderName;
-use http::HeaderValue;
-use http::Method;
-use http::Request;
-use http::Response;
-use http::StatusCode;
-use http::header::ACCEPT;
-use http::header::AUTHORIZATION;
-use http::header::CONTENT_TYPE;
-use http::header::HOST;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::response::Parts;
-use http_body_util::BodyExt;
-use http_body_util::Full;
-use http_body_util::Limited;
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use serde_json::Value;
 use tokio::runtime;
 use tokio::time::timeout;
 
-use crate::http_client;
-use crate::http_client::root_cause;
+use crate::wire::http_client;
+use crate::wire::http_client::root_cause;
 
 /// An admin listener, and the token for it.
 pub(in crate::cli) struct AdminClient {

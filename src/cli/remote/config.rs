@@ -1,9 +1,76 @@
-//! `portcullis config`: prints the configuration that a running gateway has in force.
+//! Commands about the gateway as a whole: `portcullis reload` makes it read its configuration anew, `portcullis config` prints
+//! the configuration in force, and `portcullis health` asks whether it is healthy.
 
-use super::gateway::RemoteArguments;
-use crate::cli::arguments::Format;
-use crate::cli::exit::Exit;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::client::{AdminClient, AdminResponse, LONG_TIMEOUT, TIMEOUT};
+use super::gateway::{RemoteArguments, read_response, report_unreachable};
+use crate::api::LivenessResponse;
+use crate::api::problem::{Mistake, ProblemDocument, ReloadedResponse};
 use crate::cli::output;
+use crate::cli::program::{Exit, Format};
+use crate::config;
+use crate::config::Diagnostic;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  portcullis reload
+  portcullis reload --format json | jq -r '.mistakes[]? | \"\\(.file):\\(.line): \\(.message)\"'
+
+If anything is wrong, the running configuration stays whole, and the mistakes are printed.
+With --format json: {loaded}, or {mistakes} as `portcullis check --format json` prints them.
+Exit codes: 0 the configuration on disk is in force, 1 it is not, 2 usage, 3 the gateway could not be reached.")]
+pub(in crate::cli) struct ReloadArguments {
+    #[command(flatten)]
+    remote: RemoteArguments,
+}
+
+pub(in crate::cli) fn reload(ReloadArguments { remote }: &ReloadArguments) -> anyhow::Result<Exit> {
+    let (client, answer) = match remote.gateway.answer(Method::POST, "/api/v1/reload", None, LONG_TIMEOUT)? {
+        Ok(answered) => answered,
+        Err(exit) => return Ok(exit),
+    };
+    if answer.status == StatusCode::UNPROCESSABLE_ENTITY
+        && let Ok(problem) = serde_json::from_slice::<Value>(&answer.body)
+    {
+        print_refusal(problem, remote.format)?;
+        return Ok(Exit::Wrong);
+    }
+    let content = match read_response(&client, &answer) {
+        Ok(content) => content,
+        Err(exit) => return Ok(exit),
+    };
+    match remote.format {
+        Format::Json => output::print_json(&content)?,
+        Format::Human => {
+            let ReloadedResponse { loaded } = serde_json::from_value(content)?;
+            output::print(&format!("reloaded: the configuration on disk is in force since {loaded}"))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn print_refusal(problem: Value, format: Format) -> anyhow::Result<()> {
+    if format == Format::Json {
+        output::print_json(&json!({"mistakes": problem["mistakes"]}))?;
+    }
+    let refusal: ProblemDocument = serde_json::from_value(problem)?;
+    if format == Format::Human {
+        let mistakes: Vec<Diagnostic> = refusal.mistakes.into_iter().flatten().map(diagnostic).collect();
+        output::print_mistakes(&mistakes);
+    }
+    output::print_error(&format!("not reloaded: {}", refusal.detail));
+    Ok(())
+}
+
+fn diagnostic(Mistake { file, line, column, message, help, .. }: Mistake) -> Diagnostic {
+    Diagnostic { help, ..Diagnostic::new(file, line, column, message) }
+}
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -15,12 +82,14 @@ Examples:
 The configuration as the gateway read it, with the environment's values in place and secrets masked; YAML, or JSON with
 --format json. What is left out has its default.
 Exit codes: 0 done, 1 the gateway refused the request, 2 usage, 3 the gateway could not be reached.")]
-pub(in crate::cli) struct Arguments {
+pub(in crate::cli) struct ConfigArguments {
     #[command(flatten)]
     remote: RemoteArguments,
 }
 
-pub(in crate::cli) fn config(Arguments { remote }: &Arguments) -> anyhow::Result<Exit> {
+// `portcullis config`: prints the configuration that a running gateway has in force.
+
+pub(in crate::cli) fn config(ConfigArguments { remote }: &ConfigArguments) -> anyhow::Result<Exit> {
     let media_type = match remote.format {
         Format::Human => "application/yaml",
         Format::Json => "application/json",
@@ -31,4 +100,69 @@ pub(in crate::cli) fn config(Arguments { remote }: &Arguments) -> anyhow::Result
     };
     output::print(text.trim_end())?;
     Ok(Exit::Done)
+}
+
+// `portcullis health`: asks a running gateway whether it is healthy.
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  portcullis health
+  portcullis health --admin http://10.0.0.5:9090
+  portcullis health -c /etc/portcullis/portcullis.yaml
+
+It needs no token.
+Exit codes: 0 the gateway is healthy, 1 it is not, 3 it could not be reached.")]
+pub(in crate::cli) struct HealthArguments {
+    /// Take the address from this configuration instead
+    #[arg(short, long = "config", value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    remote: RemoteArguments,
+}
+
+pub(in crate::cli) fn health(HealthArguments { config, remote }: &HealthArguments) -> anyhow::Result<Exit> {
+    let client = match config {
+        None => remote.gateway.client()?,
+        Some(file) => match config::load(file) {
+            Ok(settings) => {
+                let admin = settings.admin.with_context(|| format!("{} has no `admin` section", file.display()))?;
+                remote.gateway.client_at(&admin.address.to_string())?
+            }
+            Err(mistakes) => {
+                output::print_mistakes(&mistakes);
+                return Ok(Exit::Wrong);
+            }
+        },
+    };
+    let answer = match client.ask(Method::GET, "/healthz", None, TIMEOUT) {
+        Ok(answer) => answer,
+        Err(error) => return Ok(report_unreachable(&client, &error)),
+    };
+    Ok(match read_liveness(&client, &answer) {
+        Ok(liveness) => {
+            match remote.format {
+                Format::Json => output::print_json(&liveness),
+                Format::Human => output::print("ok"),
+            }?;
+            Exit::Done
+        }
+        Err(wrong) => {
+            output::print_error(&wrong);
+            Exit::Wrong
+        }
+    })
+}
+
+/// What a healthy gateway says. Any other server may answer 200 too, so the status alone proves nothing.
+fn read_liveness(
+    client: &AdminClient,
+    AdminResponse { status, body, .. }: &AdminResponse,
+) -> Result<LivenessResponse, String> {
+    let authority = client.authority();
+    if *status != StatusCode::OK {
+        return Err(format!("the gateway at {authority} is not healthy: it answered {}", status.as_u16()));
+    }
+    serde_json::from_slice(body)
+        .map_err(|_| format!("the server at {authority} is not a gateway: its /healthz says something else"))
 }

@@ -1,23 +1,20 @@
 //! Which gateway a command talks to, and one exchange with its admin API.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context;
-use anyhow::bail;
-use http::Method;
-use http::StatusCode;
+use anyhow::{Context, bail};
+use clap::ValueEnum;
+use http::{Method, StatusCode};
 use serde_json::Value;
 
-use super::client::AdminClient;
-use super::client::AdminResponse;
-use super::client::LONG_TIMEOUT;
-use super::client::TIMEOUT;
-use crate::cli::arguments::Format;
-use crate::cli::exit::Exit;
+use super::client::{AdminClient, AdminResponse, LONG_TIMEOUT, TIMEOUT};
 use crate::cli::output;
+use crate::cli::program::{DEFAULT_FILE, Exit, Format};
+use crate::config;
+use crate::config::source;
 
-use crate::config::text_file;
+const DEFAULT_ADMIN: &str = "http://127.0.0.1:9090";
 
 /// The gateway to talk to, and the token for it.
 #[derive(Clone, Debug, clap::Args)]
@@ -40,9 +37,22 @@ pub(super) struct RemoteArguments {
     pub(super) format: Format,
 }
 
-const DEFAULT_ADMIN: &str = "http://127.0.0.1:9090";
-
 impl GatewayArguments {
+    /// The gateway that a command line names which is not written to its end.
+    pub(super) fn named_in(line: &str) -> Self {
+        let value = |option: &str| {
+            let words = line.split_whitespace().map(|word| word.trim_matches(['"', '\'']));
+            let following = words.clone().zip(words.clone().skip(1)).find(|(word, _)| *word == option);
+            let joined = words.clone().find_map(|word| word.strip_prefix(option)?.strip_prefix('='));
+            following.map(|(_, value)| value).or(joined).map(str::to_owned)
+        };
+        let admin = value("--admin").or_else(|| std::env::var("PORTCULLIS_ADMIN").ok());
+        Self {
+            admin: admin.unwrap_or_else(|| DEFAULT_ADMIN.to_owned()),
+            token_file: value("--token-file").map(PathBuf::from),
+        }
+    }
+
     pub(super) fn client(&self) -> anyhow::Result<AdminClient> {
         self.client_at(or_default(&self.admin))
     }
@@ -56,7 +66,7 @@ impl GatewayArguments {
     fn token(&self) -> anyhow::Result<Option<String>> {
         let text = match &self.token_file {
             Some(file) => {
-                let read = text_file::read_text(file).map_err(anyhow::Error::from);
+                let read = source::read_text(file).map_err(anyhow::Error::from);
                 read.with_context(|| format!("cannot read the token file `{}`", file.display()))?
             }
             None => std::env::var("PORTCULLIS_TOKEN").unwrap_or_default(),
@@ -80,8 +90,13 @@ impl GatewayArguments {
     }
 
     /// The same with a JSON body.
-    pub(super) fn send(&self, method: Method, target: &str, document: &Value) -> anyhow::Result<Result<Value, Exit>> {
-        self.exchange(method, target, Some(document), TIMEOUT)
+    pub(super) fn send_patiently(
+        &self,
+        method: Method,
+        target: &str,
+        document: &Value,
+    ) -> anyhow::Result<Result<Value, Exit>> {
+        self.exchange(method, target, Some(document), LONG_TIMEOUT)
     }
 
     /// The same for a response that is text of this media type.
@@ -162,4 +177,47 @@ pub(super) fn report_unreachable(client: &AdminClient, error: &str) -> Exit {
 /// A variable that is set to an empty text counts as not set.
 fn or_default(admin: &str) -> &str {
     if admin.is_empty() { DEFAULT_ADMIN } else { admin }
+}
+
+// The names of things that a shell completes: from the running gateway, or from the configuration where none answers.
+
+/// A person waits with a finger on the key.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What has names.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(in crate::cli) enum Things {
+    Limits,
+    Bans,
+}
+
+/// Prints the names, one a line. `line` is the command line so far, in which the gateway may be named.
+pub(in crate::cli) fn print_names(things: Things, line: &str) -> anyhow::Result<Exit> {
+    let names = asked(things, &GatewayArguments::named_in(line)).unwrap_or_else(|| configured(things));
+    for name in names.iter().filter(|name| !name.contains(char::is_control)) {
+        output::print(name)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// What the running gateway says. `None`: it does not answer, or not to us.
+fn asked(things: Things, gateway: &GatewayArguments) -> Option<Vec<String>> {
+    let (target, field) = match things {
+        Things::Limits => ("/api/v1/limits", "name"),
+        Things::Bans => ("/api/v1/bans", "id"),
+    };
+    let answer = gateway.client().ok()?.ask(Method::GET, target, None, PATIENCE).ok()?;
+    let document: Value = serde_json::from_slice(&answer.body).ok().filter(|_| answer.status.is_success())?;
+    let entries = document.as_array()?.iter();
+    Some(entries.filter_map(|entry| entry[field].as_str()).map(str::to_owned).collect())
+}
+
+/// What stands in the configuration here. Bans stand in none.
+fn configured(things: Things) -> Vec<String> {
+    let settings = match things {
+        Things::Limits => config::load(Path::new(DEFAULT_FILE)).ok(),
+        Things::Bans => None,
+    };
+    let limits = settings.into_iter().flat_map(|settings| settings.policy.limits);
+    limits.map(|limit| limit.name.to_string()).collect()
 }

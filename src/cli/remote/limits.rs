@@ -1,23 +1,21 @@
 //! `portcullis limits`: lists the limits of a running gateway, and shows or resets one key.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use clap::Subcommand;
 use http::Method;
-use serde::Deserialize;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::gateway::RemoteArguments;
-use super::selector_value::parse_pair;
-use super::selector_value::path_segment;
-use crate::cli::arguments::Format;
-use crate::cli::exit::Exit;
+use crate::api::bans::KeyBanResponse;
+use crate::api::limits::{KeyStateResponse, LimitResponse, RateStateResponse, ThenResponse};
 use crate::cli::output;
 use crate::cli::output::Table;
-use crate::limit::Rate;
+use crate::cli::program::{Exit, Format};
+use crate::rules::limit::{AlgorithmName, Count, Rate};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -71,16 +69,16 @@ fn list(RemoteArguments { gateway, format }: &RemoteArguments) -> anyhow::Result
     match format {
         Format::Json => output::print_json(&answer)?,
         Format::Human => {
-            let limits: Vec<LimitView> = serde_json::from_value(answer)?;
+            let limits: Vec<LimitResponse> = serde_json::from_value(answer)?;
             let mut table = Table::new(["NAME", "RULE", "KEY", "WHERE", "THEN", "MORE"]);
             for limit in &limits {
                 table.row([
                     limit.name.clone(),
-                    limit.rule(),
-                    limit.key(),
-                    limit.scope(),
+                    limit.rule_words(),
+                    limit.key_words(),
+                    limit.scope_words(),
                     limit.then.to_words(),
-                    limit.more(),
+                    limit.more_words(),
                 ]);
             }
             if limits.is_empty() { output::print("no limits")? } else { output::print(&table.to_string())? }
@@ -96,7 +94,7 @@ fn show(key: &KeyArguments) -> anyhow::Result<Exit> {
     };
     match key.remote.format {
         Format::Json => output::print_json(&answer),
-        Format::Human => output::print(&serde_json::from_value::<KeyState>(answer)?.to_words()),
+        Format::Human => output::print(&serde_json::from_value::<KeyStateResponse>(answer)?.to_words()),
     }?;
     Ok(Exit::Done)
 }
@@ -122,126 +120,68 @@ impl KeyArguments {
     }
 }
 
-/// The fields of a limit that are printed.
-#[derive(Debug, Deserialize)]
-struct LimitView {
-    name: String,
-    key: Vec<String>,
-    rates: Vec<RateView>,
-    concurrent: Option<NonZeroU32>,
-    algorithm: Option<String>,
-    burst: Option<NonZeroU32>,
-    cost: Option<NonZeroU32>,
-    count: String,
-    #[serde(default)]
-    distinct: Option<String>,
-    #[serde(default)]
-    reset_on: Option<String>,
-    then: ThenView,
-    shadow: bool,
-    unless: Vec<String>,
-    everywhere: bool,
-    routes: Vec<String>,
+/// `10/minute`
+pub(super) fn rate_words(count: NonZeroU32, window: u64) -> String {
+    Rate { count, per: Duration::from_secs(window) }.to_string()
 }
 
-/// What happens when the limit is reached: one action, and the channels that are notified.
-#[derive(Debug, Deserialize)]
-struct ThenView {
-    #[serde(flatten)]
-    action: BTreeMap<String, Value>,
-    notify: Vec<String>,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-struct RateView {
-    limit: NonZeroU32,
-    window: u64,
-    #[serde(default)]
-    remaining: u64,
-    #[serde(default)]
-    reset: u64,
-}
-
-#[derive(Debug, Deserialize)]
-struct KeyState {
-    limit: String,
-    key: Vec<String>,
-    allowed: bool,
-    retry_after: u64,
-    shadow: bool,
-    ban: Option<KeyBan>,
-    rates: Vec<RateView>,
-}
-
-/// The ban of a key, or of the address in it.
-#[derive(Debug, Deserialize)]
-struct KeyBan {
-    id: String,
-    address: Option<String>,
-    until: String,
-    left: u64,
-    reason: String,
-}
-
-impl RateView {
-    /// `10/minute`
-    fn rate(self) -> String {
-        Rate { count: self.limit, per: Duration::from_secs(self.window) }.to_string()
-    }
-}
-
-impl LimitView {
-    fn rule(&self) -> String {
-        match self.concurrent {
-            Some(most) => format!("{most} in flight"),
-            None => self.rates.iter().map(|rate| rate.rate()).collect::<Vec<_>>().join("; "),
+impl LimitResponse {
+    fn rule_words(&self) -> String {
+        if let Some(most) = self.concurrent {
+            return format!("{most} in flight");
         }
+        let rates = self.rates.iter().map(|rate| rate_words(rate.limit, rate.window));
+        rates.collect::<Vec<_>>().join("; ")
     }
 
-    fn key(&self) -> String {
+    fn key_words(&self) -> String {
         if self.key.is_empty() { "one for all".to_owned() } else { self.key.join(", ") }
     }
 
-    fn scope(&self) -> String {
+    fn scope_words(&self) -> String {
         let everywhere = self.everywhere.then_some("every request");
         everywhere.into_iter().chain(self.routes.iter().map(String::as_str)).collect::<Vec<_>>().join(", ")
     }
 
     /// The settings that are not the default.
-    fn more(&self) -> String {
+    fn more_words(&self) -> String {
         let mut more = Vec::new();
         more.extend(self.shadow.then(|| "shadow".to_owned()));
         more.extend((!self.unless.is_empty()).then(|| format!("unless {}", self.unless.join(" or "))));
-        more.extend(self.algorithm.clone().filter(|algorithm| algorithm != "sliding-window-log"));
+        let algorithm = self.algorithm.filter(|algorithm| *algorithm != AlgorithmName::SlidingWindowLog);
+        more.extend(algorithm.map(|algorithm| algorithm.as_str().to_owned()));
         more.extend(self.burst.map(|burst| format!("burst {burst}")));
         more.extend(self.cost.filter(|cost| cost.get() > 1).map(|cost| format!("each costs {cost}")));
-        more.extend((self.count != "requests").then(|| format!("counts {}", self.count)));
+        more.extend((self.count != Count::Requests).then(|| format!("counts {}", self.count.as_str())));
         more.extend(self.distinct.as_ref().map(|part| format!("counts different {part}")));
-        more.extend(self.reset_on.as_ref().map(|outcome| format!("reset on {outcome}")));
+        more.extend(self.reset_on.map(|outcome| format!("reset on {}", outcome.as_str())));
         more.join(", ")
     }
 }
 
-impl ThenView {
+impl ThenResponse {
     /// `ban 15m, 1h`, `delay 20s, notify ops`
     fn to_words(&self) -> String {
-        let action = self.action.iter().map(|(action, how)| match how {
-            Value::String(word) => format!("{action} {word}"),
+        let settings = serde_json::to_value(self).expect("names and numbers are JSON");
+        let words = settings.as_object().into_iter().flatten().filter_map(|(action, how)| match how {
+            // The channels come last, whatever the action is called.
+            _ if action == "notify" => None,
+            Value::String(word) => Some(format!("{action} {word}")),
             Value::Array(words) => {
-                format!("{action} {}", words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "))
+                Some(format!("{action} {}", words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")))
             }
-            Value::Object(own) => own.iter().fold(action.clone(), |words, (_, value)| match value {
+            Value::Object(own) => Some(own.values().fold(action.clone(), |words, value| match value {
                 Value::String(text) => format!("{words} {text}"),
                 value => format!("{words} {value}"),
-            }),
-            _ => action.clone(),
+            })),
+            _ => Some(action.clone()),
         });
         let notify = (!self.notify.is_empty()).then(|| format!("notify {}", self.notify.join(", ")));
-        action.chain(notify).collect::<Vec<_>>().join(", ")
+        words.chain(notify).collect::<Vec<_>>().join(", ")
     }
 }
 
-impl KeyBan {
+impl KeyBanResponse {
     fn to_words(&self) -> String {
         let Self { id, address, until, left, reason } = self;
         let what = address.as_ref().map(|address| format!(" as {address}")).unwrap_or_default();
@@ -250,7 +190,7 @@ impl KeyBan {
     }
 }
 
-impl KeyState {
+impl KeyStateResponse {
     fn to_words(&self) -> String {
         let key = if self.key.is_empty() { "one key for all".to_owned() } else { self.key.join(", ") };
         let verdict = match &self.ban {
@@ -262,14 +202,44 @@ impl KeyState {
         let mut words = format!("{} by {key}: {verdict}{shadow}", self.limit);
         if !self.rates.is_empty() {
             let mut table = Table::new(["RATE", "REMAINING", "MORE IN"]);
-            for rate in &self.rates {
-                let more_in = if rate.reset == 0 { String::new() } else { format!("{} s", rate.reset) };
-                table.row([rate.rate(), rate.remaining.to_string(), more_in]);
+            for RateStateResponse { limit, window, remaining, reset } in &self.rates {
+                let more_in = if *reset == 0 { String::new() } else { format!("{reset} s") };
+                table.row([rate_words(*limit, *window), remaining.to_string(), more_in]);
             }
             words = format!("{words}\n{table}");
         }
         words
     }
+}
+
+// `SELECTOR=VALUE` arguments, and names in the path of a request.
+
+/// Parses `param.username=alice`.
+pub(super) fn parse_pair(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write it as SELECTOR=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// `client_ip=198.51.100.7 param.username=alice`
+pub(super) fn key_words(key: &BTreeMap<String, String>) -> String {
+    if key.is_empty() {
+        return "one for all".to_owned();
+    }
+    let parts: Vec<_> = key.iter().map(|(selector, value)| format!("{selector}={value}")).collect();
+    output::plain(&parts.join(" "))
+}
+
+/// A name encoded as one segment of a path.
+pub(super) fn path_segment(name: &str) -> String {
+    let mut segment = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
+            segment.push(char::from(byte));
+        } else {
+            let _ = write!(segment, "%{byte:02X}");
+        }
+    }
+    segment
 }
 
 #[cfg(test)]
@@ -284,7 +254,7 @@ mod tests {
 
     #[test]
     fn the_state_of_a_key_is_printed_as_a_table() {
-        let state: KeyState = serde_json::from_value(json!({
+        let state: KeyStateResponse = serde_json::from_value(json!({
             "limit": "pace", "key": ["client_ip"], "allowed": false, "retry_after": 7, "shadow": false, "ban": null,
             "rates": [{"limit": 1, "window": 1, "remaining": 1, "reset": 0}, {"limit": 20, "window": 60, "remaining": 0, "reset": 7}],
         }))

@@ -1,16 +1,20 @@
 //! `portcullis top`: shows who asks most.
 
-use std::collections::BTreeMap;
+use std::thread;
+use std::time::Duration;
 
 use clap::ValueEnum;
-use serde::Deserialize;
+use http::Method;
+use serde::de::DeserializeOwned;
 
-use super::redraw::ViewArguments;
-use super::selector_value::key_words;
-use crate::cli::exit::Exit;
+use crate::api::events::BusyKeyResponse;
 use crate::cli::output;
 use crate::cli::output::Table;
-use crate::units::counted;
+use crate::cli::program::{Exit, Format};
+use crate::cli::remote::client::TIMEOUT;
+use crate::cli::remote::gateway::{RemoteArguments, read_response};
+use crate::cli::remote::limits::key_words;
+use crate::words::units::counted;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -47,16 +51,7 @@ enum By {
 }
 
 pub(in crate::cli) fn top(arguments: &Arguments) -> anyhow::Result<Exit> {
-    arguments.view.show(&arguments.target(), |busiest: &Vec<BusyKey>| arguments.words(busiest))
-}
-
-#[derive(Debug, Deserialize)]
-struct BusyKey {
-    key: BTreeMap<String, String>,
-    requests: u64,
-    denied: u64,
-    first: String,
-    last: String,
+    arguments.view.show(&arguments.target(), |busiest: &Vec<BusyKeyResponse>| arguments.words(busiest))
 }
 
 impl Arguments {
@@ -72,7 +67,7 @@ impl Arguments {
         format!("/api/v1/top?{}", query.finish())
     }
 
-    fn words(&self, busiest: &[BusyKey]) -> String {
+    fn words(&self, busiest: &[BusyKeyResponse]) -> String {
         if busiest.is_empty() {
             let what = match self.by {
                 By::Denied => "nothing was denied",
@@ -82,7 +77,7 @@ impl Arguments {
         }
         let who = if self.limit.is_some() { "KEY" } else { "CLIENT" };
         let mut table = Table::new([who, "DENIED", "REQUESTS", "FIRST", "LAST"]);
-        for BusyKey { key, requests, denied, first, last } in busiest {
+        for BusyKeyResponse { key, requests, denied, first, last } in busiest {
             let shown = match (self.limit.is_some(), key.get("client_ip")) {
                 (false, Some(address)) => output::plain(address),
                 _ => key_words(key),
@@ -93,13 +88,70 @@ impl Arguments {
     }
 }
 
+// Shows an answer of the gateway once, or again and again.
+
+const INTERVAL: Duration = Duration::from_secs(2);
+
+/// The arguments of a command that shows one answer of the gateway.
+#[derive(Debug, clap::Args)]
+pub(super) struct ViewArguments {
+    /// Draw it again every two seconds
+    #[arg(long)]
+    watch: bool,
+    #[command(flatten)]
+    remote: RemoteArguments,
+}
+
+impl ViewArguments {
+    /// Asks for `target`, and prints the answer as JSON or in words. With `--watch` again every two seconds, until the
+    /// gateway does not answer, or the reader or the user ends it.
+    pub(super) fn show<T: DeserializeOwned>(&self, target: &str, words: impl Fn(&T) -> String) -> anyhow::Result<Exit> {
+        loop {
+            let (client, response) = match self.remote.gateway.answer(Method::GET, target, None, TIMEOUT)? {
+                Ok(answered) => answered,
+                Err(exit) => return Ok(exit),
+            };
+            let answer = match read_response(&client, &response) {
+                Ok(answer) => answer,
+                Err(exit) => return Ok(exit),
+            };
+            let text = match self.remote.format {
+                Format::Json => serde_json::to_string_pretty(&answer)?,
+                Format::Human => with_missing(words(&serde_json::from_value(answer)?), response.missing.as_deref()),
+            };
+            if !self.watch {
+                output::print(&text)?;
+                return Ok(Exit::Done);
+            }
+            if output::redraw(&text)?.is_break() {
+                return Ok(Exit::Done);
+            }
+            thread::sleep(INTERVAL);
+        }
+    }
+}
+
+/// Says which gateways did not answer the one that was asked.
+fn with_missing(words: String, missing: Option<&str>) -> String {
+    let Some(missing) = missing else { return words };
+    let verb = if missing.contains(',') { "do" } else { "does" };
+    format!("{words}\n\nwithout {}, which {verb} not answer", output::plain(missing))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
+    fn gateways_that_did_not_answer_are_named_below() {
+        assert_eq!(with_missing("x".to_owned(), None), "x");
+        assert_eq!(with_missing("x".to_owned(), Some("a")), "x\n\nwithout a, which does not answer");
+        assert_eq!(with_missing("x".to_owned(), Some("a, b")), "x\n\nwithout a, b, which do not answer");
+    }
+
+    #[test]
     fn the_busiest_are_a_table() {
-        let busiest = |key: &[(&str, &str)]| BusyKey {
+        let busiest = |key: &[(&str, &str)]| BusyKeyResponse {
             key: key.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             requests: 12,
             denied: 7,

@@ -1,20 +1,15 @@
 //! `portcullis why`: tells why a request was denied or held.
 
-use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::time::Duration;
 
 use http::Method;
-use serde::Deserialize;
 
 use super::gateway::RemoteArguments;
-use super::selector_value::key_words;
-use super::selector_value::path_segment;
-use crate::cli::arguments::Format;
-use crate::cli::exit::Exit;
 use crate::cli::output;
 use crate::cli::output::Table;
-use crate::limit::Rate;
+use crate::cli::program::{Exit, Format};
+use crate::cli::remote::limits::{key_words, path_segment, rate_words};
+use crate::record::kept_requests::{LimitStory, RequestStory};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -43,96 +38,61 @@ pub(in crate::cli) fn why(Arguments { id, remote }: &Arguments) -> anyhow::Resul
     };
     match remote.format {
         Format::Json => output::print_json(&answer),
-        Format::Human => output::print(&serde_json::from_value::<Story>(answer)?.to_words()),
+        Format::Human => output::print(&words(&serde_json::from_value(answer)?)),
     }?;
     Ok(Exit::Done)
 }
 
-/// The fields of a story that are printed.
-#[derive(Debug, Deserialize)]
-struct Story {
-    id: String,
-    time: String,
-    client: String,
-    peer: String,
-    method: String,
-    host: String,
-    path: String,
-    route: Option<String>,
-    status: Option<u16>,
-    ban: Option<String>,
-    list: Option<String>,
-    limits: Vec<LimitView>,
-    sentence: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct LimitView {
-    name: String,
-    key: Option<BTreeMap<String, String>>,
-    decision: String,
-    rates: Vec<RateView>,
-}
-
-#[derive(Debug, Deserialize)]
-struct RateView {
-    limit: NonZeroU32,
-    window: u64,
-    counted: u64,
-    frees_at: Option<String>,
-}
-
-impl Story {
-    fn to_words(&self) -> String {
-        let Self { id, time, client, peer, method, host, path, .. } = self;
-        let from = if client == peer { client.clone() } else { format!("{client} (through {peer})") };
-        let mut facts = vec![
-            ("id", id.clone()),
-            ("time", time.clone()),
-            ("client", from),
-            ("request", format!("{method} {host}{path}")),
-            ("route", self.route.clone().unwrap_or_else(|| "none".to_owned())),
-            ("status", self.status.map_or("none: the client left".to_owned(), |status| status.to_string())),
-        ];
-        facts.extend(self.ban.iter().map(|ban| ("ban", ban.clone())));
-        facts.extend(self.list.iter().map(|list| ("list", list.clone())));
-        let facts = facts.iter().map(|(name, value)| format!("{name:<8} {}", output::plain(value)));
-        let mut words =
-            format!("{BOLD}{}{RESET}\n\n{}", output::plain(&self.sentence), facts.collect::<Vec<_>>().join("\n"));
-        if !self.limits.is_empty() {
-            let mut table = Table::new(["LIMIT", "DECISION", "KEY", "RATE", "COUNTED", "MORE AT"]);
-            for limit in &self.limits {
-                limit.rows().into_iter().for_each(|row| table.row(row));
+fn words(story: &RequestStory) -> String {
+    let RequestStory { id, time, client, peer, method, host, path, .. } = story;
+    let from = if client == peer { client.clone() } else { format!("{client} (through {peer})") };
+    let mut facts = vec![
+        ("id", id.clone()),
+        ("time", time.clone()),
+        ("client", from),
+        ("request", format!("{method} {host}{path}")),
+        ("route", story.route.clone().unwrap_or_else(|| "none".to_owned())),
+        ("status", story.status.map_or("none: the client left".to_owned(), |status| status.to_string())),
+    ];
+    facts.extend(story.ban.iter().map(|ban| ("ban", ban.clone())));
+    facts.extend(story.list.iter().map(|list| ("list", list.clone())));
+    let facts = facts.iter().map(|(name, value)| format!("{name:<8} {}", output::plain(value)));
+    let mut words =
+        format!("{BOLD}{}{RESET}\n\n{}", output::plain(&story.sentence), facts.collect::<Vec<_>>().join("\n"));
+    if !story.limits.is_empty() {
+        let mut table = Table::new(["LIMIT", "DECISION", "KEY", "RATE", "COUNTED", "MORE AT"]);
+        for limit in &story.limits {
+            for row in rows(limit) {
+                table.row(row);
             }
-            words = format!("{words}\n\n{table}");
         }
-        words
+        words = format!("{words}\n\n{table}");
     }
+    words
 }
 
-impl LimitView {
-    /// A row for each rate, or one without.
-    fn rows(&self) -> Vec<[String; 6]> {
-        let key = self.key.as_ref().map_or("incomplete".to_owned(), key_words);
-        let mut rows: Vec<_> = self
-            .rates
-            .iter()
-            .map(|rate| {
-                let written = Rate { count: rate.limit, per: Duration::from_secs(rate.window) }.to_string();
-                let frees_at = rate.frees_at.clone().unwrap_or_default();
-                [String::new(), String::new(), String::new(), written, rate.counted.to_string(), frees_at]
-            })
-            .collect();
-        if rows.is_empty() {
-            rows.push(Default::default());
-        }
-        let [name, decision, shown, ..] = &mut rows[0];
-        (*name, *decision, *shown) = (self.name.clone(), self.decision.clone(), key);
-        rows
+/// A row for each rate, or one without.
+fn rows(limit: &LimitStory) -> Vec<[String; 6]> {
+    let key = limit.key.as_ref().map_or("incomplete".to_owned(), key_words);
+    let mut rows: Vec<_> = limit
+        .rates
+        .iter()
+        .map(|rate| {
+            let written = NonZeroU32::new(rate.limit).map(|count| rate_words(count, rate.window)).unwrap_or_default();
+            let frees_at = rate.frees_at.clone().unwrap_or_default();
+            [String::new(), String::new(), String::new(), written, rate.counted.to_string(), frees_at]
+        })
+        .collect();
+    if rows.is_empty() {
+        rows.push(Default::default());
     }
+    let [name, decision, shown, ..] = &mut rows[0];
+    (*name, *decision, *shown) = (limit.name.clone(), limit.decision.clone(), key);
+    rows
 }
 
 const BOLD: &str = "\u{1b}[1m";
+
 const RESET: &str = "\u{1b}[0m";
 
 #[cfg(test)]
@@ -143,8 +103,8 @@ mod tests {
 
     #[test]
     fn a_story_is_a_sentence_and_its_facts() {
-        let story: Story = serde_json::from_value(json!({
-            "id": "01J", "time": "2026-03-01T14:02:11.000Z", "client": "198.51.100.7", "peer": "10.0.0.1",
+        let story = serde_json::from_value(json!({
+            "id": "01J", "time": "2026-03-01T14:02:11.000Z", "decision": "denied", "client": "198.51.100.7", "peer": "10.0.0.1",
             "method": "POST", "host": "example.com", "path": "/login\u{1b}[31m", "route": "login", "status": 429,
             "ban": null, "list": null, "sentence": "Denied.",
             "limits": [
@@ -170,6 +130,6 @@ LIMIT  DECISION  KEY                     RATE      COUNTED  MORE AT
 pace   denied    client_ip=198.51.100.7  5/minute  5        2026-03-01T14:02:48.000Z
                                          20/hour   5
 wide   allowed   one for all";
-        assert_eq!(story.to_words(), expected);
+        assert_eq!(words(&story), expected);
     }
 }

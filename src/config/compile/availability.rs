@@ -1,22 +1,19 @@
 //! Which outcomes and known clients are available to a limit, depending on its route.
 
-use super::compiler::Compiler;
-use super::example_outcomes::FAILURE;
-use super::example_outcomes::SUCCESS;
+use crate::config::compile::document::Compiler;
+use crate::config::compile::outcome::{FAILURE, SUCCESS};
 use crate::config::raw;
-use crate::config::raw::Document;
-use crate::config::raw::Field;
-use crate::config::raw::outcome::KnownBy;
-use crate::config::raw::outcome::Otherwise;
+use crate::config::raw::{Document, Field};
 use crate::config::source::SourceRange;
-use crate::key::Selector;
-use crate::outcome::Outcome;
+use crate::rules::key::Selector;
+use crate::rules::outcome::Outcome;
+use crate::rules::route::KnownBy;
 
-/// What is available on the routes that a limit applies to. An invalid setting counts as available, so that it is reported
-/// only once.
+/// The data that is available on the routes that a limit applies to. An invalid setting counts as available, so that it
+/// is reported only once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Availability {
-    /// The limit applies to every request, whatever its route.
+    /// The limit applies to every request, on any route.
     everywhere: bool,
     /// The outcomes that answers can have; `None`: no `outcome` is configured.
     answers: Option<PossibleOutcomes>,
@@ -39,12 +36,12 @@ enum KnownClientMethod {
 }
 
 impl Availability {
-    /// Of a limit on a route.
+    /// The availability for a limit on a route.
     pub(super) fn of(route: &raw::route::Route) -> Self {
         Self { everywhere: false, answers: answers(&route.outcome), known: known(&route.known_clients) }
     }
 
-    /// Of a limit that applies to every request: what any route has is available.
+    /// The availability for a limit that applies to every request: everything that some route has.
     pub(super) fn everywhere(document: &Document) -> Self {
         let mut all = Self { everywhere: true, answers: None, known: KnownClientMethod::Never };
         let routes = match &document.routes {
@@ -69,7 +66,7 @@ impl Availability {
         self.answers.is_some_and(|answers| answers.succeed)
     }
 
-    /// Begins the words for what is missing, before the name of a key.
+    /// The beginning of the text about a missing key, before the name of the key.
     fn lacking(self) -> &'static str {
         if self.everywhere { "no route has" } else { "this route has no" }
     }
@@ -124,7 +121,7 @@ impl Compiler {
 }
 
 /// The outcomes that answers can have under an `outcome`; all of them if it has a mistake.
-fn answers(outcome: &Field<raw::outcome::Outcome>) -> Option<PossibleOutcomes> {
+fn answers(outcome: &Field<raw::route::Outcome>) -> Option<PossibleOutcomes> {
     let raw = match outcome {
         Field::Absent => return None,
         Field::Invalid => return Some(PossibleOutcomes { succeed: true, fail: true }),
@@ -137,7 +134,7 @@ fn answers(outcome: &Field<raw::outcome::Outcome>) -> Option<PossibleOutcomes> {
     })
 }
 
-fn known(clients: &Field<raw::outcome::KnownClients>) -> KnownClientMethod {
+fn known(clients: &Field<raw::route::KnownClients>) -> KnownClientMethod {
     let by = match clients {
         Field::Absent => return KnownClientMethod::Never,
         Field::Invalid => return KnownClientMethod::ByCookie,
@@ -152,11 +149,9 @@ fn known(clients: &Field<raw::outcome::KnownClients>) -> KnownClientMethod {
 }
 
 /// The outcome of an answer that matches neither side.
-pub(super) fn otherwise(raw: &raw::outcome::Outcome) -> Outcome {
-    match raw.otherwise.get().map(|otherwise| otherwise.value) {
-        Some(Otherwise::Success) => Outcome::Success,
-        Some(Otherwise::Failure) => Outcome::Failure,
-        Some(Otherwise::Neither) => Outcome::Neither,
+pub(super) fn otherwise(raw: &raw::route::Outcome) -> Outcome {
+    match raw.otherwise.get() {
+        Some(otherwise) => otherwise.value,
         None => match (raw.success.is_absent(), raw.failure.is_absent()) {
             (false, true) => Outcome::Failure,
             (true, false) => Outcome::Success,

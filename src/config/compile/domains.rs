@@ -3,24 +3,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::compiler::Compiler;
-use super::limit_context::LimitContext;
-use crate::config::raw;
-use crate::config::raw::Field;
-use crate::config::raw::Spanned;
-use crate::config::raw::Text;
-use crate::config::raw::forms::MapOf;
-use crate::config::raw::forms::OneOrList;
-use crate::config::raw::limit::Count;
+use crate::config::compile::document::Compiler;
+use crate::config::compile::limits::LimitContext;
+use crate::config::raw::forms::{MapOf, OneOrList};
 use crate::config::raw::limit::Limit;
-use crate::config::raw::route::Conditions;
-use crate::config::raw::route::Match;
-use crate::config::raw::route::Route;
+use crate::config::raw::route::{Conditions, Match, Route};
 use crate::config::raw::then::Then;
+use crate::config::raw::{Field, Spanned, Text};
 use crate::config::source::SourceRange;
-use crate::glob::Glob;
-use crate::limit::DescriptorFilter;
-use crate::limit::EntrySet;
+use crate::rules::limit::{Count, DescriptorFilter, EntrySet};
+use crate::words::glob::Glob;
 
 /// The domain that a route is for; `None`: it is for requests.
 pub(super) fn domain_of(route: &Route) -> Option<&Text> {
@@ -31,7 +23,7 @@ pub(super) fn domain_of(route: &Route) -> Option<&Text> {
 }
 
 impl Compiler {
-    /// The domain of a route. Reports what has no meaning on such a route.
+    /// The domain of a route. Reports keys that have no meaning on such a route.
     pub(super) fn domain(&mut self, raw: &Route) -> Option<Arc<str>> {
         let (domain, Some(Match::Long(conditions))) = (domain_of(raw)?, raw.r#match.get()) else { return None };
         self.refuse_glob(domain, "the name of a domain", "write a route for each domain");
@@ -90,7 +82,7 @@ impl Compiler {
         }
     }
 
-    /// Which descriptors a limit meets. Reports what has no meaning in a domain, or outside of one.
+    /// The descriptors that a limit meets. Reports keys that have no meaning in a domain, or outside of one.
     pub(super) fn descriptor_filter(&mut self, raw: &Limit, context: LimitContext<'_>) -> DescriptorFilter {
         if context.is_of_domain() {
             self.check_limit_of_domain(raw);
@@ -139,16 +131,13 @@ impl Compiler {
         &mut self,
         descriptor: &Field<MapOf<Text>>,
         except: &Field<MapOf<OneOrList<Text>>>,
-        entries: &Field<Spanned<raw::limit::EntrySet>>,
+        entries: &Field<Spanned<EntrySet>>,
     ) -> DescriptorFilter {
         let glob = |text: &Text| Glob::of_entry(&text.value);
         DescriptorFilter {
             values: self.entry_globs(descriptor, glob),
             except: self.entry_globs(except, |globs| globs.items.iter().map(glob).collect()),
-            entries: match entries.get().map(|entries| entries.value) {
-                Some(raw::limit::EntrySet::Exact) => EntrySet::Exact,
-                Some(raw::limit::EntrySet::AtLeast) | None => EntrySet::AtLeast,
-            },
+            entries: entries.get().map(|entries| entries.value).unwrap_or_default(),
             replaces: Vec::new(),
         }
     }

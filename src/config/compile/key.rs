@@ -1,24 +1,16 @@
 //! The keys of limits, and their selectors.
 
-use super::compiler::Compiler;
-use super::limit_context::Captures;
-use super::limit_context::LimitContext;
+use crate::config::compile::document::Compiler;
+use crate::config::compile::limits::{Captures, LimitContext};
 use crate::config::raw;
 use crate::config::raw::Text;
 use crate::config::raw::forms::ListOf;
 use crate::config::raw::limit::KeyOptions;
 use crate::config::source::SourceRange;
-use crate::key::Fold;
-use crate::key::InvalidSelector;
-use crate::key::KeyPart;
-use crate::key::KeySpec;
-use crate::key::NamePattern;
-use crate::key::NameSpelling;
-use crate::key::Selector;
-use crate::key::SelectorSubject;
-use crate::key::Spelling;
-use crate::spelling::listed;
-use crate::spelling::nearest;
+use crate::rules::key::{
+    InvalidSelector, KeyPart, KeySpec, NamePattern, NameSpelling, Selector, SelectorSubject, Spelling,
+};
+use crate::words::units::{listed, nearest};
 
 impl Compiler {
     /// The key of a limit.
@@ -116,10 +108,7 @@ impl Compiler {
             }
         }
         let local_part = options.normalise.get().is_some();
-        let fold = options.fold.get().map(|fold| match fold.value {
-            raw::limit::Fold::Letters => Fold::Letters,
-            raw::limit::Fold::Email => Fold::Email,
-        });
+        let fold = options.fold.get().map(|fold| fold.value);
         let pattern = options.pattern.get().and_then(|pattern| self.pattern(pattern));
         let spelling = match (fold, pattern) {
             (None, None) if local_part => Spelling::LocalPart,
@@ -134,7 +123,7 @@ impl Compiler {
 
     /// A pattern that names must match.
     fn pattern(&mut self, text: &Text) -> Option<NamePattern> {
-        let pattern = self.regex(text, NamePattern::new, NamePattern::compiled_bytes)?;
+        let pattern = self.regex(text, NamePattern::new, NamePattern::memory_usage)?;
         if !pattern.can_match() {
             let message = format!("no name matches the pattern `{}`, so all of them share one key", text.value);
             self.mistakes.warn(text.at, message, "a pattern is for the whole name: `^` and `$` are not needed");
@@ -142,7 +131,7 @@ impl Compiler {
         Some(pattern)
     }
 
-    /// The selectors of `first`, of which none but the last is in every request.
+    /// The selectors of `first`. Only the last one may have a value in every request.
     fn first(&mut self, first: &ListOf<raw::limit::KeyPart>) -> Option<Selector> {
         let mut choices: Vec<KeyPart> = Vec::with_capacity(first.items.len());
         for (place, raw) in first.items.iter().enumerate() {
@@ -258,13 +247,31 @@ impl Compiler {
     }
 }
 
-/// What was probably meant by an unknown selector.
+/// The selector of what nginx has in a variable.
+fn of_nginx(written: &str) -> Option<String> {
+    let variable = written.strip_prefix('$').unwrap_or(written).trim_matches(['{', '}']);
+    if matches!(variable, "binary_remote_addr" | "remote_addr") {
+        return Some("client_ip".to_owned());
+    }
+    let named = [("http_", "header."), ("cookie_", "cookie."), ("arg_", "query.")];
+    named.iter().find_map(|(prefix, kind)| {
+        let name = variable.strip_prefix(prefix).filter(|name| !name.is_empty())?;
+        // nginx writes the names of headers with underscores.
+        let name = if *kind == "header." { name.replace('_', "-") } else { name.to_owned() };
+        Some(format!("{kind}{name}"))
+    })
+}
+
+/// The help for an unknown selector: the probable intention.
 fn selector_advice(written: &str) -> String {
     if written.contains([',', ' ', ';']) {
         return "several selectors are a list: `key: [client_ip, param.username]`".to_owned();
     }
     if matches!(written, "ip" | "address" | "client" | "remote_addr" | "client.ip" | "source_ip") {
         return "did you mean `client_ip`?".to_owned();
+    }
+    if let Some(selector) = of_nginx(written) {
+        return format!("did you mean `{selector}`?");
     }
     let (kind, name) = written.split_once('.').map_or((written, None), |(kind, name)| (kind, Some(name)));
     let kinds: Vec<_> = Selector::FORMS.iter().map(|form| form.trim_end_matches('.')).collect();

@@ -1,29 +1,19 @@
-//! Limits. Limits of the same name are one limit, wherever they are written.
+//! Limits. Limits of the same name are one limit, also in different places.
 
-use std::collections::HashMap;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::availability::Availability;
-use super::channels::Channels;
-use super::compiler::Compiler;
-use super::limit_context::Captures;
-use super::limit_context::LimitContext;
 use super::lists::Lists;
+use crate::config::compile::document::Compiler;
+use crate::config::compile::record::Channels;
 use crate::config::raw;
 use crate::config::raw::Document;
 use crate::config::source::SourceRange;
-use crate::key::KeyPart;
-use crate::key::Selector;
-use crate::key::SelectorSubject;
-use crate::limit::Count;
-use crate::limit::Detail;
-use crate::limit::Limit;
-use crate::limit::LimitId;
-use crate::limit::Missing;
-use crate::limit::Rule;
-use crate::outcome::Outcome;
-use crate::route::Route;
+use crate::rules::key::{KeyPart, Selector, SelectorSubject};
+use crate::rules::limit::{Count, Detail, Limit, LimitId, ResetOutcome, Rule};
+use crate::rules::outcome::Outcome;
+use crate::rules::route::Route;
 
 /// The limits of a configuration by name.
 #[derive(Debug, Default)]
@@ -48,8 +38,8 @@ impl Limits {
         Self { chosen: names.map(|name| name.value.clone()).collect(), ..Self::default() }
     }
 
-    /// Says which parts of keys are user names, whatever their fields are called: those that `known_clients` and `sessions`
-    /// name, and those of limits with an outcome.
+    /// Marks the parts of keys that are user names, under any field name: the parts that `known_clients` and `sessions`
+    /// name, and the parts of limits with an outcome.
     pub(super) fn mark_names(&mut self, routes: &[Route]) {
         let known = routes.iter().filter_map(|route| Some(&route.known_clients.as_ref()?.of));
         let signed_in = routes.iter().filter_map(|route| Some(&route.sessions.as_ref()?.of));
@@ -169,11 +159,8 @@ impl Compiler {
             self.unless(&raw.unless, context.lists, context.availability)
         };
         let then = self.then(raw, context.channels);
-        let count = count(raw);
-        let reset_on = raw.reset_on.get().map(|answer| match answer.value {
-            raw::limit::ResetOutcome::Success => Outcome::Success,
-            raw::limit::ResetOutcome::Failure => Outcome::Failure,
-        });
+        let count = raw.count.get().map(|count| count.value).unwrap_or_default();
+        let reset_on = raw.reset_on.get().map(|outcome| outcome.value);
         if !context.is_of_domain() {
             self.check_answers(raw, count, reset_on, context.availability);
         }
@@ -189,11 +176,7 @@ impl Compiler {
         let depends_on_others = reads_body || count.outcome().is_some() || reset_on.is_some() || unless_known;
         Some(Limit {
             name: Arc::from(""),
-            missing: match raw.missing.get().map(|missing| missing.value) {
-                Some(raw::limit::Missing::Skip) => Missing::Skip,
-                Some(raw::limit::Missing::Deny) => Missing::Deny,
-                Some(raw::limit::Missing::Count) | None => Missing::Count,
-            },
+            missing: raw.missing.get().map(|missing| missing.value).unwrap_or_default(),
             rule: rule?,
             count,
             distinct,
@@ -203,12 +186,11 @@ impl Compiler {
             shadow: raw.shadow.get().is_some_and(|shadow| shadow.value),
             unless,
             unless_known,
-            headers: match raw.headers.get().map(|headers| headers.value) {
-                Some(raw::limit::Detail::RetryAfter) => Detail::RetryAfter,
-                Some(raw::limit::Detail::None) => Detail::None,
+            headers: match raw.headers.get() {
+                Some(headers) => headers.value,
                 // Counts must not reveal the traffic of other people, nor the outcome of their logins.
                 None if depends_on_others => Detail::RetryAfter,
-                Some(raw::limit::Detail::Full) | None => Detail::Full,
+                None => Detail::Full,
             },
             on_failure: self.on_failure(&raw.on_failure),
             leases: self.leases(&raw.leases),
@@ -221,31 +203,22 @@ impl Compiler {
         &mut self,
         raw: &raw::limit::Limit,
         count: Count,
-        reset_on: Option<Outcome>,
+        reset_on: Option<ResetOutcome>,
         availability: Availability,
     ) {
         if let (Some(counted), Some(word)) = (count.outcome(), raw.count.get()) {
             let what = if counted == Outcome::Failure { "count: failures" } else { "count: successes" };
             self.check_awaited(word.at, what, counted, availability);
-            if reset_on == Some(counted)
+            if reset_on.map(Outcome::from) == Some(counted)
                 && let Some(reset) = raw.reset_on.get()
             {
-                let message = format!("`{what}` and `reset_on: {}` cancel each other", counted.as_str());
+                let message = format!("`{what}` and `reset_on: {counted}` cancel each other");
                 self.mistakes.report(reset.at, message, "keep one of the two, or reset on the other");
             }
         }
         if let (Some(awaited), Some(reset)) = (reset_on, raw.reset_on.get()) {
-            self.check_awaited(reset.at, &format!("reset_on: {}", awaited.as_str()), awaited, availability);
+            self.check_awaited(reset.at, &format!("reset_on: {awaited}"), awaited.into(), availability);
         }
-    }
-}
-
-fn count(raw: &raw::limit::Limit) -> Count {
-    match raw.count.get().map(|count| count.value) {
-        Some(raw::limit::Count::Attempts) => Count::Attempts,
-        Some(raw::limit::Count::Failures) => Count::Failures,
-        Some(raw::limit::Count::Successes) => Count::Successes,
-        Some(raw::limit::Count::Requests) | None => Count::Requests,
     }
 }
 
@@ -279,4 +252,36 @@ fn difference(one: &Limit, other: &Limit) -> &'static str {
             _ => "then",
         },
     }
+}
+
+// The place of a limit in the configuration.
+
+/// The place of a limit, and what it may refer to there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LimitContext<'s> {
+    /// The first part of the name of limits without one, before their number.
+    pub owner: &'s str,
+    pub captures: Captures<'s>,
+    pub availability: Availability,
+    pub lists: &'s Lists,
+    pub channels: &'s Channels,
+}
+
+impl LimitContext<'_> {
+    /// Whether the limit is on a route of a domain, and counts descriptors.
+    pub(super) fn is_of_domain(self) -> bool {
+        matches!(self.captures, Captures::Domain)
+    }
+}
+
+/// Which names a limit's route captures.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Captures<'c> {
+    /// The limit is on no route.
+    Nowhere,
+    Named(&'c [String]),
+    /// The route is for descriptors, which have no path.
+    Domain,
+    /// The route's match has a mistake of its own.
+    Unknown,
 }

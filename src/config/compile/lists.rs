@@ -7,27 +7,18 @@ use std::sync::Arc;
 use ipnet::IpNet;
 
 use super::availability::Availability;
-use super::compiler::Compiler;
-use super::files::NamedFile;
-use crate::client::Reputation;
-use crate::config::Diagnostic;
-use crate::config::raw;
-use crate::config::raw::Document;
-use crate::config::raw::Field;
-use crate::config::raw::InvalidValue;
-use crate::config::raw::Text;
+use crate::config::compile::document::{Compiler, NamedFile};
 use crate::config::raw::forms::OneOrList;
-use crate::crowdsec::ListSource;
-use crate::decision::policy::Access;
-use crate::decision::policy::PolicyList;
-use crate::key::KeyPart;
-use crate::key::Selector;
-use crate::list::List;
-use crate::list::ListId;
-use crate::list::Members;
-use crate::list::lines;
-use crate::list::network;
-use crate::spelling::nearest;
+use crate::config::raw::scalar::network_or_help;
+use crate::config::raw::{Document, Field, InvalidValue, Text};
+use crate::config::{Diagnostic, raw};
+use crate::rules::client::Reputation;
+use crate::rules::decision::policy::{Access, PolicyList};
+use crate::rules::key::{KeyPart, Selector};
+use crate::rules::list;
+use crate::rules::list::{List, ListId, Members};
+use crate::wire::crowdsec::ListSource;
+use crate::words::units::nearest;
 
 /// The lists of a configuration by name.
 #[derive(Debug, Default)]
@@ -175,7 +166,7 @@ impl Compiler {
         &mut self,
         name: &Text,
         checked: Arc<str>,
-        list: &raw::list::List,
+        list: &raw::document::List,
         sources: &mut Vec<ListSource>,
     ) -> PolicyList {
         if list.crowdsec.key().is_some() {
@@ -205,7 +196,7 @@ impl Compiler {
         }
         // A list contains client addresses by default.
         let of = of.filter(|part| !matches!(part.selector, Selector::ClientIp(_)));
-        if list.addresses.is_absent() && list.file.is_absent() {
+        if list.addresses.is_absent() && list.file.is_absent() && !self.mistakes.is_unsure(list.at) {
             let (message, help) = match &of {
                 None => (
                     "has neither `addresses`, `file` nor `crowdsec`",
@@ -240,7 +231,7 @@ impl Compiler {
         &mut self,
         name: &Text,
         checked: &Arc<str>,
-        list: &raw::list::List,
+        list: &raw::document::List,
         sources: &mut Vec<ListSource>,
     ) -> Members {
         for (key, at) in [("addresses", list.addresses.key()), ("file", list.file.key()), ("of", list.of.key())] {
@@ -259,18 +250,17 @@ impl Compiler {
         Members::Followed(u8::try_from(number).unwrap_or(u8::MAX))
     }
 
-    fn networks(&mut self, list: &raw::list::List) -> Vec<IpNet> {
+    fn networks(&mut self, list: &raw::document::List) -> Vec<IpNet> {
         let inline = list.addresses.get().map(|addresses| &addresses.items[..]).unwrap_or_default();
         let mut networks: Vec<_> = inline.iter().map(|network| network.value).collect();
         if let Some(NamedFile { path, content }) = list.file.get().and_then(|file| self.file(file, "list")) {
             let mut wrong = 0;
-            for entry in lines::entries(&content) {
-                match network(entry.text) {
+            for entry in list::entries(&content) {
+                match network_or_help(entry.text) {
                     Ok(network) => networks.push(network),
                     Err(_) if wrong == MAX_WRONG_LINES => break,
-                    Err(error) => {
+                    Err(InvalidValue { message, help }) => {
                         wrong += 1;
-                        let InvalidValue { message, help } = InvalidValue::from(error);
                         let line =
                             content.trim_start_matches('\u{feff}').lines().nth(entry.line - 1).unwrap_or_default();
                         let length = entry.text.chars().count();
@@ -284,13 +274,13 @@ impl Compiler {
         networks
     }
 
-    fn values(&mut self, name: &Text, list: &raw::list::List, part: &KeyPart) -> crate::list::ValueSet {
+    fn values(&mut self, name: &Text, list: &raw::document::List, part: &KeyPart) -> list::ValueSet {
         let Some(NamedFile { content, .. }) = list.file.get().and_then(|file| self.file(file, "list")) else {
-            return crate::list::ValueSet::default();
+            return list::ValueSet::default();
         };
-        self.warn_of_example_values(name.at, lines::entries(&content).map(|entry| entry.text));
+        self.warn_of_example_values(name.at, list::entries(&content).map(|entry| entry.text));
         let readings = |text| part.as_compared(text).unwrap_or_default();
-        lines::entries(&content).flat_map(|entry| readings(entry.text)).map(Cow::into_owned).collect()
+        list::entries(&content).flat_map(|entry| readings(entry.text)).map(Cow::into_owned).collect()
     }
 }
 

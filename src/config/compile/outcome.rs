@@ -1,34 +1,25 @@
 //! The `outcome` and `known_clients` of a route.
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::availability::Availability;
-use super::availability::otherwise;
-use super::compiler::Compiler;
-use super::example_outcomes::FAILURE;
-use super::example_outcomes::SUCCESS;
-use super::limit_context::Captures;
+use super::availability::{Availability, otherwise};
+use crate::config::compile::document::Compiler;
+use crate::config::compile::limits::Captures;
 use crate::config::raw;
-use crate::config::raw::Field;
-use crate::config::raw::Text;
 use crate::config::raw::forms::OneOrList;
-use crate::config::raw::outcome::JsonValues;
-use crate::glob::Glob;
-use crate::key::KeyPart;
-use crate::key::KeySpec;
-use crate::key::SelectorSubject;
-use crate::outcome::BodyPattern;
-use crate::outcome::Matchers;
-use crate::outcome::OutcomeRule;
-use crate::outcome::StatusSet;
-use crate::route::KnownBy;
-use crate::route::KnownClients;
-use crate::units::Span;
+use crate::config::raw::route::JsonValues;
+use crate::config::raw::{Field, Text, grammar};
+use crate::rules::key::{KeyPart, KeySpec, SelectorSubject};
+use crate::rules::outcome::{BodyPattern, Matchers, OutcomeRule, StatusSet};
+use crate::rules::route::KnownClients;
+use crate::words::glob::Glob;
+use crate::words::units::Span;
+
+/// Browsers cut a longer `Max-Age` to this.
+const LONGEST_KEEP: Span = grammar::KEPT.longest();
 
 impl Compiler {
-    pub(super) fn outcome(&mut self, field: &Field<raw::outcome::Outcome>) -> Option<Arc<OutcomeRule>> {
+    pub(super) fn outcome(&mut self, field: &Field<raw::route::Outcome>) -> Option<Arc<OutcomeRule>> {
         let raw = field.get()?;
         if raw.success.is_absent() && raw.failure.is_absent() {
             let help = format!("add one of the two: `failure: {FAILURE}`, or `success: {SUCCESS}`");
@@ -39,7 +30,7 @@ impl Compiler {
         Some(Arc::new(OutcomeRule { success, failure, otherwise: otherwise(raw) }))
     }
 
-    fn matchers(&mut self, raw: &raw::outcome::Matchers, side: &str) -> Matchers {
+    fn matchers(&mut self, raw: &raw::route::Matchers, side: &str) -> Matchers {
         let given = [
             raw.status.is_absent(),
             raw.header.is_absent(),
@@ -55,7 +46,7 @@ impl Compiler {
             status: raw.status.get().and_then(|status| self.status(status)),
             headers: self.header_globs(&raw.header),
             cookies: self.cookies(&raw.cookie),
-            body: raw.body.get().and_then(|text| self.regex(text, BodyPattern::parse, BodyPattern::compiled_bytes)),
+            body: raw.body.get().and_then(|text| self.regex(text, BodyPattern::parse, BodyPattern::memory_usage)),
             json: self.json_values(raw),
         }
     }
@@ -78,7 +69,8 @@ impl Compiler {
         names.iter().map(|name| Glob::cased(&name.value)).collect()
     }
 
-    /// Reports what is neither the name of a cookie nor a glob for names. `key` is what they stand under.
+    /// Reports values that are neither the name of a cookie nor a glob for names. `key` is the key that they stand
+    /// under.
     pub(super) fn check_cookie_names(&mut self, field: &Field<OneOrList<Text>>, key: &str) {
         let Some(raw) = field.get() else { return };
         if raw.items.is_empty() {
@@ -99,7 +91,7 @@ impl Compiler {
         }
     }
 
-    fn json_values(&mut self, raw: &raw::outcome::Matchers) -> Vec<(Box<str>, Box<str>)> {
+    fn json_values(&mut self, raw: &raw::route::Matchers) -> Vec<(Box<str>, Box<str>)> {
         let Some(JsonValues(named)) = raw.json.get() else { return Vec::new() };
         if named.entries.is_empty() && self.mistakes.is_empty() {
             let help = "write a path and the value there: `{ok: false}`, or remove `json`";
@@ -126,7 +118,7 @@ impl Compiler {
     /// The known clients of a route.
     pub(super) fn known_clients(
         &mut self,
-        field: &Field<raw::outcome::KnownClients>,
+        field: &Field<raw::route::KnownClients>,
         captures: Captures<'_>,
         availability: Availability,
     ) -> Option<KnownClients> {
@@ -138,12 +130,12 @@ impl Compiler {
                 format!("add what a success looks like: `outcome: {{success: {SUCCESS}}}`"),
             );
         }
-        let remember = self.count(&raw.remember).unwrap_or(DEFAULT_REMEMBER);
-        if let Some(given) = raw.remember.get().filter(|_| remember > MOST_REMEMBERED) {
+        let remember = self.count(&raw.remember).unwrap_or(KnownClients::REMEMBER);
+        if let Some(given) = raw.remember.get().filter(|_| !grammar::REMEMBERED.contain(remember.get().into())) {
             let message = format!("`{remember}` clients for each name are too many to remember");
-            self.mistakes.report(given.at, message, format!("write at most `{MOST_REMEMBERED}`"));
+            self.mistakes.report(given.at, message, format!("write at most `{}`", grammar::REMEMBERED.most));
         }
-        let keep = self.span(&raw.r#for, DEFAULT_KEEP);
+        let keep = self.span(&raw.r#for, KnownClients::KEEP);
         if let Some(given) = raw.r#for.get().filter(|_| keep > LONGEST_KEEP.0) {
             let message = format!("`{}` is too long for a known client", given.value);
             self.mistakes.report(
@@ -157,10 +149,7 @@ impl Compiler {
             of,
             remember,
             keep,
-            by: match raw.by.get().map(|by| by.value) {
-                Some(raw::outcome::KnownBy::Cookie) => KnownBy::Cookie,
-                Some(raw::outcome::KnownBy::Address) | None => KnownBy::Address,
-            },
+            by: raw.by.get().map(|by| by.value).unwrap_or_default(),
             prefix: self.prefix,
         })
     }
@@ -205,17 +194,7 @@ impl Compiler {
     }
 }
 
-const DEFAULT_REMEMBER: NonZeroU32 = NonZeroU32::new(5).unwrap();
-
-/// Every login of a name searches through all of them.
-const MOST_REMEMBERED: NonZeroU32 = NonZeroU32::new(1_000).unwrap();
-
-const DEFAULT_KEEP: Duration = Duration::from_secs(90 * 86_400);
-
-/// Browsers cut a longer `Max-Age` to this.
-const LONGEST_KEEP: Span = Span(Duration::from_secs(400 * 86_400));
-
-/// What a word of YAML 1.1 meant that means only itself in YAML 1.2.
+/// The boolean that a word meant in YAML 1.1; in YAML 1.2 it is a text.
 fn other_boolean(word: &str) -> Option<bool> {
     match word.to_ascii_lowercase().as_str() {
         "yes" | "on" => Some(true),
@@ -223,3 +202,11 @@ fn other_boolean(word: &str) -> Option<bool> {
         _ => None,
     }
 }
+
+// The outcomes that helps write as examples. None of them draws a warning.
+
+/// How helps write a success: many applications redirect after a failure too, but not there.
+pub(super) const SUCCESS: &str = "{status: 302, header: {location: \"/account*\"}}";
+
+/// How helps write a failure.
+pub(super) const FAILURE: &str = "{status: 401}";

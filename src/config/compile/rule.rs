@@ -2,15 +2,11 @@
 
 use std::num::NonZeroU32;
 
-use super::compiler::Compiler;
+use crate::config::compile::document::Compiler;
 use crate::config::raw;
-use crate::config::raw::Field;
-use crate::config::raw::InvalidValue;
-use crate::config::raw::Spanned;
+use crate::config::raw::{Field, InvalidValue, Spanned};
 use crate::config::source::SourceRange;
-use crate::limit::Algorithm;
-use crate::limit::InvalidRule;
-use crate::limit::Rule;
+use crate::rules::limit::{Algorithm, AlgorithmName, Count, InvalidRule, Rule};
 
 impl Compiler {
     /// The rule of a limit.
@@ -69,18 +65,18 @@ impl Compiler {
     /// The algorithm with its options. Options of other algorithms are reported.
     fn algorithm(&mut self, raw: &raw::limit::Limit) -> Option<Algorithm> {
         let chosen = match &raw.algorithm {
-            Field::Absent => raw::limit::Algorithm::SlidingWindowLog,
+            Field::Absent => AlgorithmName::SlidingWindowLog,
             Field::Invalid => return None,
             Field::Given { value, .. } => value.value,
         };
-        if !matches!(chosen, raw::limit::Algorithm::TokenBucket) {
+        if !matches!(chosen, AlgorithmName::TokenBucket) {
             self.refuse_option(
                 raw.burst.key(),
                 "`burst` is an option of `token-bucket`",
                 "add `algorithm: token-bucket`, or remove it",
             );
         }
-        if !matches!(chosen, raw::limit::Algorithm::BucketedWindow) {
+        if !matches!(chosen, AlgorithmName::BucketedWindow) {
             self.refuse_option(
                 raw.buckets.key(),
                 "`buckets` is an option of `bucketed-window`",
@@ -88,16 +84,16 @@ impl Compiler {
             );
         }
         Some(match chosen {
-            raw::limit::Algorithm::SlidingWindowLog => Algorithm::SlidingWindowLog,
-            raw::limit::Algorithm::SlidingWindowCounter => Algorithm::SlidingWindowCounter,
-            raw::limit::Algorithm::FixedWindow => Algorithm::FixedWindow,
-            raw::limit::Algorithm::BucketedWindow => Algorithm::BucketedWindow { buckets: self.count(&raw.buckets) },
-            raw::limit::Algorithm::TokenBucket => Algorithm::TokenBucket { burst: self.count(&raw.burst) },
+            AlgorithmName::SlidingWindowLog => Algorithm::SlidingWindowLog,
+            AlgorithmName::SlidingWindowCounter => Algorithm::SlidingWindowCounter,
+            AlgorithmName::FixedWindow => Algorithm::FixedWindow,
+            AlgorithmName::BucketedWindow => Algorithm::BucketedWindow { buckets: self.count(&raw.buckets) },
+            AlgorithmName::TokenBucket => Algorithm::TokenBucket { burst: self.count(&raw.burst) },
         })
     }
 
     fn refuse_beside_concurrent(&mut self, raw: &raw::limit::Limit) {
-        let counts = raw.count.get().filter(|count| count.value != raw::limit::Count::Requests);
+        let counts = raw.count.get().filter(|count| count.value != Count::Requests);
         let keys = [
             ("distinct", raw.distinct.key()),
             ("algorithm", raw.algorithm.key()),

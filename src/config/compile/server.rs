@@ -1,20 +1,26 @@
 //! The `log`, `headers` and `server` sections.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::compiler::Compiler;
+use crate::admin::{AdminSettings, Token};
+use crate::config::compile::document::{Compiler, NamedFile};
+use crate::config::compile::listen::ListenEntry;
 use crate::config::raw;
-use crate::config::raw::Document;
-use crate::config::raw::Field;
-use crate::config::raw::Spanned;
-use crate::gateway;
-use crate::gateway::HeaderStyle;
-use crate::listen;
-use crate::record::LogFormat;
-use crate::record::LogSettings;
-use crate::record::RouteSeries;
-use crate::units::Size;
-use crate::units::Span;
+use crate::config::raw::{Bounds, Document, Field, Spanned, Text, grammar};
+use crate::record::{LogSettings, RouteSeries};
+use crate::words::units::{Size, Span};
+use crate::{gateway, listen};
+
+const LONGEST_LAME_DUCK: Duration = grammar::LAME_DUCK.longest().0;
+
+/// Whether `server.accept` has this word.
+fn accepts(document: &Document, what: raw::server::Accept) -> bool {
+    let accepted = document.server.get().and_then(|server| server.accept.get());
+    accepted.is_some_and(|accepted| accepted.items.iter().any(|word| word.value == what))
+}
+
+// The `admin` section.
 
 impl Compiler {
     pub(super) fn route_series(document: &Document) -> RouteSeries {
@@ -32,30 +38,16 @@ impl Compiler {
                 Some(raw::server::Level::Trace) => tracing::Level::TRACE,
                 Some(raw::server::Level::Info) | None => tracing::Level::INFO,
             },
-            format: log.format.get().map(|format| match format.value {
-                raw::server::Format::Json => LogFormat::Json,
-                raw::server::Format::Ecs => LogFormat::Ecs,
-                raw::server::Format::Otel => LogFormat::Otel,
-                raw::server::Format::Human => LogFormat::Human,
-            }),
+            format: log.format.get().map(|format| format.value),
             requests: log.requests.get().is_none_or(|requests| requests.value),
             query: log.query.get().is_some_and(|query| query.value),
         }
     }
 
-    pub(super) fn connections(&mut self, document: &Document) -> listen::Settings {
-        let mut settings = listen::Settings {
-            header: Duration::from_secs(10),
-            keepalive: Duration::from_secs(75),
-            body_idle: Duration::from_secs(30),
-            body_rate: 100,
-            drain: Duration::from_secs(30),
-            lame_duck: Duration::ZERO,
-            max_header_bytes: 64 << 10,
-            max_headers: 100,
-            max_connections: 0,
-            max_connections_per_client: 0,
+    pub(super) fn connections(&mut self, document: &Document) -> listen::ConnectionSettings {
+        let mut settings = listen::ConnectionSettings {
             accepts_bare_line_feeds: accepts(document, raw::server::Accept::BareLf),
+            ..listen::ConnectionSettings::DEFAULT
         };
         let Some(server) = document.server.get() else { return settings };
         if let Some(timeouts) = server.timeouts.get() {
@@ -63,7 +55,7 @@ impl Compiler {
             settings.keepalive = self.span(&timeouts.keepalive, settings.keepalive);
             settings.body_idle = self.span(&timeouts.body_idle, settings.body_idle);
             if let Some(Spanned { value, at }) = timeouts.body_rate.get() {
-                let rate = self.within(*value, *at, BODY_RATE, |rate| rate.to_string());
+                let rate = self.within(*value, *at, grammar::BODY_RATE, |rate| rate.to_string());
                 settings.body_rate = u32::try_from(rate).unwrap_or_default();
             }
             // Zero is allowed: the gateway stops at once.
@@ -77,38 +69,39 @@ impl Compiler {
             }
         }
         if let Some(Spanned { value: Size(bytes), at }) = server.max_header_bytes.get() {
-            settings.max_header_bytes = self.within(*bytes, *at, HEADER_BYTES, |bytes| Size(bytes).to_string());
+            settings.max_header_bytes =
+                self.within(*bytes, *at, grammar::HEADER_BYTES, |bytes| Size(bytes).to_string());
         }
         if let Some(Spanned { value, at }) = server.max_headers.get() {
-            settings.max_headers = self.within(*value, *at, HEADERS, |count| count.to_string());
+            settings.max_headers = self.within(*value, *at, grammar::HEADERS, |count| count.to_string());
         }
         settings.max_connections = self.bound(&server.max_connections);
         settings.max_connections_per_client = self.bound(&server.max_connections_per_client);
         settings
     }
 
-    pub(super) fn requests(&mut self, document: &Document, connections: &listen::Settings) -> gateway::GatewaySettings {
+    pub(super) fn requests(
+        &mut self,
+        document: &Document,
+        connections: &listen::ConnectionSettings,
+    ) -> gateway::GatewaySettings {
         let mut settings = gateway::GatewaySettings {
             max_body: None,
-            inspect_body: 64 << 10,
+            inspect_body: gateway::GatewaySettings::INSPECT_BODY,
             body_idle: connections.body_idle,
             body_rate: connections.body_rate,
-            headers: match document.headers.get().map(|headers| headers.value) {
-                Some(raw::server::HeaderStyle::Legacy) => HeaderStyle::Legacy,
-                Some(raw::server::HeaderStyle::Both) => HeaderStyle::Both,
-                Some(raw::server::HeaderStyle::Off) => HeaderStyle::Off,
-                Some(raw::server::HeaderStyle::Ietf) | None => HeaderStyle::Ietf,
-            },
+            headers: document.headers.get().map(|headers| headers.value).unwrap_or_default(),
             accepts_utf8_targets: accepts(document, raw::server::Accept::Utf8Target),
-            max_held: 10_000,
+            max_held: gateway::GatewaySettings::MAX_HELD,
+            pages: Arc::new(self.pages(document)),
         };
         let Some(server) = document.server.get() else { return settings };
         settings.max_body = server.max_body.get().map(|size| size.value.0).filter(|bytes| *bytes > 0);
         if let Some(Spanned { value: Size(bytes), at }) = server.inspect_body.get() {
-            settings.inspect_body = self.within(*bytes, *at, INSPECTED_BYTES, |bytes| Size(bytes).to_string());
+            settings.inspect_body = self.within(*bytes, *at, grammar::INSPECTED_BYTES, |bytes| Size(bytes).to_string());
         }
         if let Some(Spanned { value, at }) = server.max_held.get() {
-            settings.max_held = self.within(*value, *at, HELD, |count| count.to_string());
+            settings.max_held = self.within(*value, *at, grammar::HELD, |count| count.to_string());
         }
         settings
     }
@@ -122,10 +115,11 @@ impl Compiler {
         &mut self,
         value: u64,
         at: crate::config::source::SourceRange,
-        (least, most): (u64, u64),
+        bounds: Bounds,
         show: impl Fn(u64) -> String,
     ) -> usize {
-        if !(least..=most).contains(&value) {
+        let Bounds { least, most } = bounds;
+        if !bounds.contain(value) {
             let help = format!("write `{}` to `{}`", show(least), show(most));
             let message = format!("`{}` is too {}", show(value), if value < least { "small" } else { "large" });
             self.mistakes.report(at, message, help);
@@ -135,26 +129,45 @@ impl Compiler {
     }
 }
 
-/// Whether `server.accept` has this word.
-fn accepts(document: &Document, what: raw::server::Accept) -> bool {
-    let accepted = document.server.get().and_then(|server| server.accept.get());
-    accepted.is_some_and(|accepted| accepted.items.iter().any(|word| word.value == what))
+impl Compiler {
+    pub(super) fn admin(&mut self, document: &Document, listen: &[ListenEntry]) -> Option<AdminSettings> {
+        let admin = document.admin.get()?;
+        let token = admin.token_file.get().and_then(|file| self.token(file));
+        let Spanned { value: address, at } = *admin.address.get()?;
+        if !address.ip().to_canonical().is_loopback() && admin.token_file.is_absent() {
+            self.mistakes.report(
+                at,
+                format!("`{address}` can be reached from other machines, and there is no `token_file`"),
+                format!(
+                    "write `127.0.0.1:{}`, or add `token_file:` with a file that holds a secret token",
+                    address.port()
+                ),
+            );
+        }
+        if address.port() != 0 && listen.iter().any(|other| other.address.value == address.into()) {
+            self.mistakes.report(
+                at,
+                format!("`{address}` is in `listen` too"),
+                "the admin listener needs a port of its own, such as `127.0.0.1:9090`",
+            );
+        }
+        Some(AdminSettings { address, token })
+    }
+
+    /// Reads the file with the admin token. No message shows its content.
+    fn token(&mut self, file: &Text) -> Option<Token> {
+        let NamedFile { path, content } = self.file(file, "token")?;
+        let lines = content.lines().filter(|line| !line.trim().is_empty()).count();
+        let message = match lines {
+            0 => format!("the token file `{}` is empty", file.value),
+            1 => {
+                self.warn_of_readers(file, &path, "token");
+                self.warn_of_token(file, &path, &content);
+                return Token::new(&content);
+            }
+            _ => format!("the token file `{}` has several lines", file.value),
+        };
+        self.mistakes.report(file.at, message, "write one line into it, for example from `openssl rand -hex 32`");
+        None
+    }
 }
-
-/// Bytes per second. Many ordinary connections are slower than the maximum.
-const BODY_RATE: (u64, u64) = (0, 1_000_000);
-
-/// Longer than any load balancer takes to notice.
-const LONGEST_LAME_DUCK: Duration = Duration::from_secs(60 * 60);
-
-/// The minimum is needed for the request of a browser. More than the maximum belongs in a body.
-const HEADER_BYTES: (u64, u64) = (1 << 10, 1 << 20);
-
-/// The maximum is the most that one request can have at all.
-const HEADERS: (u64, u64) = (1, 10_000);
-
-/// Each held request keeps its connection and a few KiB. Zero is allowed: requests beyond the bound are denied.
-const HELD: (u64, u64) = (0, 1_000_000);
-
-/// Each request under way may take as much memory.
-const INSPECTED_BYTES: (u64, u64) = (1, 64 << 20);

@@ -1,21 +1,17 @@
 //! The `store` section, and `on_failure` and `leases` of limits.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use super::compiler::Compiler;
+use crate::config::compile::document::Compiler;
 use crate::config::raw;
-use crate::config::raw::Document;
-use crate::config::raw::Field;
-use crate::config::raw::InvalidValue;
-use crate::config::raw::Spanned;
-use crate::config::raw::Text;
-use crate::limit::OnFailure;
-use crate::spelling::nearest;
+use crate::config::raw::store::Leases;
+use crate::config::raw::{Document, Field, InvalidValue, Spanned, Text, grammar};
+use crate::rules::limit::OnFailure;
 use crate::store;
+use crate::store::any_store::Nodes;
 use crate::store::redis;
-use crate::store::redis::url::Url;
-use crate::store::settings::Nodes;
+use crate::store::redis::transport::connect::Url;
+use crate::words::units::nearest;
 
 impl Compiler {
     pub(super) fn store(&mut self, document: &Document) -> store::Settings {
@@ -44,62 +40,59 @@ impl Compiler {
     }
 
     /// What to do with requests of a limit while Redis is down.
-    pub(super) fn on_failure(&mut self, field: &Field<Spanned<raw::store::OnFailure>>) -> OnFailure {
+    pub(super) fn on_failure(&mut self, field: &Field<Spanned<OnFailure>>) -> OnFailure {
         let Some(value) = field.get() else { return self.on_failure };
         if let Some(at) = field.key().filter(|_| !self.has_redis) {
             let message = "`on_failure` sets what to do while Redis does not answer, and there is no `store.redis`";
             self.mistakes.report(at, message, WITHOUT_REDIS);
         }
-        meaning(value.value)
+        value.value
     }
 
     /// Whether gateways may lease units of a limit.
-    pub(super) fn leases(&mut self, field: &Field<Spanned<raw::store::Leases>>) -> bool {
+    pub(super) fn leases(&mut self, field: &Field<Spanned<Leases>>) -> bool {
         let Some(value) = field.get() else { return self.leases };
         if let Some(at) = field.key().filter(|_| !self.has_redis) {
             let message = "`leases` sets whether gateways hold units of the limit, and there is no `store.redis`";
             self.mistakes.report(at, message, WITHOUT_REDIS);
         }
-        value.value == raw::store::Leases::Auto
+        value.value == Leases::Auto
     }
 
     fn max_keys(&mut self, document: &Document) -> usize {
         let memory = document.store.get().and_then(|store| store.memory.get());
-        self.capacity(memory.and_then(|memory| memory.max_keys.get()), "keys", "100 MiB").unwrap_or(DEFAULT_MAX_KEYS)
+        self.capacity(memory.and_then(|memory| memory.max_keys.get()), "keys", "100 MiB")
+            .unwrap_or(store::memory::Settings::MAX_KEYS)
     }
 
     fn max_sessions(&mut self, document: &Document) -> usize {
         let memory = document.store.get().and_then(|store| store.memory.get());
         let max_sessions = memory.and_then(|memory| memory.max_sessions.get());
-        self.capacity(max_sessions, "sessions", "64 MiB").unwrap_or(DEFAULT_MAX_SESSIONS)
+        self.capacity(max_sessions, "sessions", "64 MiB").unwrap_or(store::memory::Settings::MAX_SESSIONS)
     }
 
     /// How many `things` are remembered; a million of them take so much `memory`.
     fn capacity(&mut self, number: Option<&Spanned<u64>>, things: &str, memory: &str) -> Option<usize> {
         let Spanned { value, at } = number?;
-        if (1..=LARGEST_CAPACITY).contains(value) {
+        if grammar::CAPACITY.contain(*value) {
             return Some(self.size(*value, *at));
         }
         self.mistakes.report(
             *at,
             format!("`{value}` is not a possible number of {things}"),
-            format!("write a number from `1` to `{LARGEST_CAPACITY}`; a million {things} take about {memory}"),
+            format!("write a number from `1` to `{}`; a million {things} take about {memory}", grammar::CAPACITY.most),
         );
         None
     }
 
     fn redis(&mut self, raw: &raw::store::Redis) -> redis::Settings {
-        let mode = match raw.mode.get().map(|mode| mode.value) {
-            Some(raw::store::Mode::Cluster) => redis::Mode::Cluster,
-            Some(raw::store::Mode::Sentinel) => redis::Mode::Sentinel,
-            Some(raw::store::Mode::Single) | None => redis::Mode::Single,
-        };
+        let mode = raw.mode.get().map(|mode| mode.value).unwrap_or_default();
         let urls = self.urls(raw, mode);
         redis::Settings {
             urls,
             password_file: self.password_file(raw),
             mode,
-            timeout: self.span(&raw.timeout, DEFAULT_TIMEOUT),
+            timeout: self.span(&raw.timeout, redis::Settings::TIMEOUT),
             wait: self.replicas(&raw.wait),
             key_prefix: self.key_prefix(&raw.key_prefix),
             hash_slot: self.hash_slot(raw, mode),
@@ -124,17 +117,21 @@ impl Compiler {
     fn replicas(&mut self, wait: &Field<Spanned<u64>>) -> u32 {
         let Some(Spanned { value, at }) = wait.get() else { return 0 };
         match u32::try_from(*value) {
-            Ok(replicas) if replicas <= MOST_REPLICAS => replicas,
+            Ok(replicas) if grammar::REPLICAS.contain(*value) => replicas,
             Ok(_) | Err(_) => {
                 let message = format!("`{value}` replicas are more than a server has");
-                self.mistakes.report(*at, message, format!("write a number from 0 to {MOST_REPLICAS}, such as `1`"));
+                self.mistakes.report(
+                    *at,
+                    message,
+                    format!("write a number from 0 to {}, such as `1`", grammar::REPLICAS.most),
+                );
                 0
             }
         }
     }
 
     fn hash_slot(&mut self, raw: &raw::store::Redis, mode: redis::Mode) -> redis::HashSlot {
-        let Some(Spanned { value: raw::store::HashSlot::Client, at }) = raw.hash_slot.get() else {
+        let Some(Spanned { value: redis::HashSlot::Client, at }) = raw.hash_slot.get() else {
             return redis::HashSlot::Key;
         };
         if mode != redis::Mode::Cluster && !is_wrong(&raw.mode) {
@@ -227,13 +224,13 @@ impl Compiler {
 /// The default `on_failure` of limits.
 pub(super) fn default_on_failure(document: &Document) -> OnFailure {
     let on_failure = document.store.get().and_then(|store| store.on_failure.get());
-    on_failure.map_or(OnFailure::Local, |on_failure| meaning(on_failure.value))
+    on_failure.map(|on_failure| on_failure.value).unwrap_or_default()
 }
 
 /// Whether gateways may lease units of limits that do not say.
 pub(super) fn default_leases(document: &Document) -> bool {
     let leases = document.store.get().and_then(|store| store.leases.get());
-    leases.is_none_or(|leases| leases.value == raw::store::Leases::Auto)
+    leases.is_none_or(|leases| leases.value == Leases::Auto)
 }
 
 /// Whether a Redis is configured, even with mistakes.
@@ -242,14 +239,6 @@ pub(super) fn has_redis(document: &Document) -> bool {
         Field::Given { value, .. } => !value.redis.is_absent(),
         Field::Invalid => true,
         Field::Absent => false,
-    }
-}
-
-fn meaning(word: raw::store::OnFailure) -> OnFailure {
-    match word {
-        raw::store::OnFailure::Local => OnFailure::Local,
-        raw::store::OnFailure::Allow => OnFailure::Allow,
-        raw::store::OnFailure::Deny => OnFailure::Deny,
     }
 }
 
@@ -276,9 +265,6 @@ fn wrong_scheme(scheme: &str, rest: &str) -> (String, String) {
     (format!("`{scheme}://` is not a scheme of Redis"), help)
 }
 
-/// More than any server has.
-const MOST_REPLICAS: u32 = 100;
-
 const SCHEMES: [&str; 5] = ["redis", "rediss", "valkey", "valkeys", SOCKET];
 
 /// A Unix socket, named by its file.
@@ -289,16 +275,7 @@ const EXAMPLE: &str = "write one such as `redis://127.0.0.1:6379/0`";
 const WITHOUT_REDIS: &str =
     "add `store: {redis: {url: \"redis://127.0.0.1:6379/0\"}}`, or remove it: a store in memory does not fail";
 
-const DEFAULT_MAX_KEYS: usize = 1_000_000;
-
-const DEFAULT_MAX_SESSIONS: usize = 1_000_000;
-
-/// As many as fit into the memory of a large machine.
-const LARGEST_CAPACITY: u64 = 1_000_000_000;
-
-const DEFAULT_TIMEOUT: Duration = Duration::from_millis(100);
-
-const DEFAULT_KEY_PREFIX: &str = "portcullis";
+const DEFAULT_KEY_PREFIX: &str = redis::Settings::KEY_PREFIX;
 
 /// Every key begins with it.
 const LONGEST_KEY_PREFIX: usize = 64;

@@ -3,45 +3,39 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use http::HeaderValue;
-use http::uri::Authority;
-use http::uri::PathAndQuery;
+use http::uri::{Authority, PathAndQuery};
+use http::{HeaderValue, Uri};
 use rustls::pki_types::ServerName;
 
-use super::compiler::Compiler;
-use super::server_url::server_url;
+use crate::config::compile::document::Compiler;
 use crate::config::raw;
-use crate::config::raw::Document;
-use crate::config::raw::Field;
-use crate::config::raw::Text;
+use crate::config::raw::server::unix_socket_path;
+use crate::config::raw::{Document, Field, InvalidValue, Text};
 use crate::listen::ListenerConfig;
-use crate::route::UpstreamId;
-use crate::spelling::nearest;
-use crate::tls::CaCertificates;
-use crate::tls::InvalidCaCertificates;
-use crate::upstream::Balance;
-use crate::upstream::HeadBounds;
-use crate::upstream::HealthCheck;
-use crate::upstream::HostHeader;
-use crate::upstream::ServerUrl;
-use crate::upstream::ServerVerification;
-use crate::upstream::Settings;
-use crate::upstream::Timeouts;
+use crate::rules::route::UpstreamId;
+use crate::upstream::server::bare_host;
+use crate::upstream::{
+    Balance, HeadBounds, HealthCheck, HostHeader, Location, ServerUrl, ServerVerification, Timeouts, UNIX_SOCKET,
+    UpstreamSettings,
+};
+use crate::wire::tls::{CaCertificates, InvalidCaCertificates};
+use crate::words::glob::Glob;
+use crate::words::units::nearest;
 
-/// The upstreams of a configuration: those under `upstreams`, and those that are written as a URL.
+/// The upstreams of a configuration: named ones under `upstreams`, and ones that are written as a URL.
 #[derive(Debug, Default)]
 pub(super) struct Upstreams {
     by_name: BTreeMap<String, UpstreamId>,
-    settings: Vec<Settings>,
+    settings: Vec<UpstreamSettings>,
 }
 
 impl Upstreams {
-    pub(super) fn compiled(mut self, heads: HeadBounds) -> Vec<Settings> {
+    pub(super) fn compiled(mut self, heads: HeadBounds) -> Vec<UpstreamSettings> {
         self.settings.iter_mut().for_each(|settings| settings.heads = heads);
         self.settings
     }
 
-    fn add(&mut self, name: &str, settings: Settings) -> Option<UpstreamId> {
+    fn add(&mut self, name: &str, settings: UpstreamSettings) -> Option<UpstreamId> {
         let id = u16::try_from(self.settings.len()).ok().map(UpstreamId)?;
         self.settings.push(settings);
         self.by_name.insert(name.to_owned(), id);
@@ -124,7 +118,7 @@ impl Compiler {
         if let Some(id) = upstreams.by_name.get(&name) {
             return Some(*id);
         }
-        let settings = Settings {
+        let settings = UpstreamSettings {
             name: Arc::from(name.as_str()),
             servers: vec![server],
             balance: Balance::default(),
@@ -157,12 +151,8 @@ impl Compiler {
         }
     }
 
-    fn upstream_settings(&mut self, name: Arc<str>, raw: &raw::upstream::Upstream) -> Settings {
-        let balance = match raw.balance.get().map(|balance| balance.value) {
-            Some(raw::upstream::Balance::RoundRobin) => Balance::RoundRobin,
-            Some(raw::upstream::Balance::ClientIp) => Balance::ClientIp,
-            Some(raw::upstream::Balance::LeastRequests) | None => Balance::LeastRequests,
-        };
+    fn upstream_settings(&mut self, name: Arc<str>, raw: &raw::store::Upstream) -> UpstreamSettings {
+        let balance = raw.balance.get().map(|balance| balance.value).unwrap_or_default();
         let default = Timeouts::default();
         let timeouts = match raw.timeouts.get() {
             None => default,
@@ -172,7 +162,7 @@ impl Compiler {
                 idle: self.span(&timeouts.idle, default.idle),
             },
         };
-        Settings {
+        UpstreamSettings {
             name,
             servers: self.servers(raw),
             balance,
@@ -186,7 +176,7 @@ impl Compiler {
         }
     }
 
-    fn servers(&mut self, raw: &raw::upstream::Upstream) -> Vec<ServerUrl> {
+    fn servers(&mut self, raw: &raw::store::Upstream) -> Vec<ServerUrl> {
         let Some(texts) = raw.servers.get() else { return Vec::new() };
         if texts.items.is_empty() {
             self.mistakes.report(texts.at, "the upstream has no servers", "write `servers: [http://127.0.0.1:8000]`");
@@ -205,7 +195,7 @@ impl Compiler {
         servers
     }
 
-    fn upstream_tls(&mut self, raw: &raw::upstream::UpstreamTls) -> ServerVerification {
+    fn upstream_tls(&mut self, raw: &raw::store::UpstreamTls) -> ServerVerification {
         let ca = raw.ca.get().and_then(|file| {
             let found = self.file(file, "certificate")?;
             let read = CaCertificates::from_pem(&found.content);
@@ -253,7 +243,7 @@ impl Compiler {
         value
     }
 
-    fn health(&mut self, raw: &raw::upstream::Health) -> HealthCheck {
+    fn health(&mut self, raw: &raw::store::Health) -> HealthCheck {
         let path = raw.path.get();
         if let Some(path) = path
             && (!path.value.starts_with('/') || path.value.parse::<PathAndQuery>().is_err())
@@ -263,10 +253,10 @@ impl Compiler {
         HealthCheck {
             path: path.map(|path| path.value.clone()).unwrap_or_default(),
             host: raw.host.get().and_then(|host| self.fixed_host(host, "write a name such as `app.internal`")),
-            every: self.span(&raw.every, std::time::Duration::from_secs(5)),
-            timeout: self.span(&raw.timeout, std::time::Duration::from_secs(2)),
-            healthy: self.positive(&raw.healthy, 2),
-            unhealthy: self.positive(&raw.unhealthy, 3),
+            every: self.span(&raw.every, HealthCheck::EVERY),
+            timeout: self.span(&raw.timeout, HealthCheck::TIMEOUT),
+            healthy: self.positive(&raw.healthy, HealthCheck::HEALTHY),
+            unhealthy: self.positive(&raw.unhealthy, HealthCheck::UNHEALTHY),
         }
     }
 }
@@ -274,4 +264,189 @@ impl Compiler {
 /// `upstream: api` or `upstream: app`
 fn choices(names: &[&str]) -> String {
     names.iter().map(|name| format!("`upstream: {name}`")).collect::<Vec<_>>().join(" or ")
+}
+
+// The URL of an upstream's server.
+
+/// Parses the URL of a server.
+pub(super) fn server_url(url: &str) -> Result<ServerUrl, InvalidValue> {
+    if url.contains('@') {
+        // The message does not show the URL: it may hold a password.
+        return Err(InvalidValue::with(
+            "a server's URL must not contain a user name or password",
+            "remove the part before the `@`",
+        ));
+    }
+    if let Some(server) = on_unix_socket(url) {
+        return server;
+    }
+    let Some((scheme, rest)) = url.split_once("://") else {
+        let suggestion = with_scheme(url).map(|url| format!(": `{url}`")).unwrap_or_default();
+        return Err(InvalidValue::with(
+            format!("`{url}` is not a URL"),
+            format!("a server's URL begins with `http://`{suggestion}"),
+        ));
+    };
+    let scheme = scheme.to_ascii_lowercase();
+    let is_https = match scheme.as_str() {
+        "http" => false,
+        "https" => true,
+        "fastcgi" | "fcgi" | "scgi" | "uwsgi" | "ajp" => {
+            return Err(InvalidValue::with(
+                format!("`{scheme}://` is not supported: the gateway speaks HTTP to applications"),
+                "write the address of the web server in front of it: `http://127.0.0.1:8000`",
+            ));
+        }
+        "ws" => {
+            return Err(InvalidValue::with("`ws://` is not supported for servers", format!("write `http://{rest}`")));
+        }
+        "wss" => {
+            return Err(InvalidValue::with("`wss://` is not supported for servers", format!("write `https://{rest}`")));
+        }
+        _ => {
+            return Err(InvalidValue::with(
+                format!("`{scheme}://` is not supported for servers"),
+                format!("write `http://{rest}` or `https://{rest}`"),
+            ));
+        }
+    };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if rest.len() > authority.len() && &rest[authority.len()..] != "/" {
+        return Err(InvalidValue::with(
+            format!("a server's URL ends after the port, but here `{}` follows", &rest[authority.len()..]),
+            format!("write `{scheme}://{authority}`: requests keep their own path"),
+        ));
+    }
+    if Glob::looks_like_glob(authority) {
+        return Err(InvalidValue::of_glob(url, "a server's URL", "write each server, in a list under `servers`"));
+    }
+    let malformed = || {
+        InvalidValue::with(
+            format!("`{url}` is not a server's URL"),
+            "write one such as `http://127.0.0.1:8000` or `http://app.internal`",
+        )
+    };
+    let parsed: Authority = authority.to_ascii_lowercase().parse().map_err(|_| malformed())?;
+    // After a colon there must be a port.
+    let port = authority.rsplit_once(']').map_or(authority, |(_, after)| after).rsplit_once(':').map(|(_, port)| port);
+    let port_is_number = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
+    if parsed.host().is_empty() || !port_is_number || Uri::try_from(format!("http://{parsed}/")).is_err() {
+        return Err(malformed());
+    }
+    if !is_https {
+        return Ok(parsed.into());
+    }
+    let name = ServerName::try_from(bare_host(&parsed).to_owned());
+    let name = name.map_err(|_| {
+        InvalidValue::with(
+            format!("no certificate can be for `{}`", parsed.host()),
+            "write one with a DNS name or an IP address, such as `https://app.internal`",
+        )
+    })?;
+    Ok(ServerUrl { location: Location::Authority(parsed), verified_as: Some(name) })
+}
+
+/// The URL that was probably meant by a text without `://`. `None`: nothing is left of it.
+fn with_scheme(text: &str) -> Option<String> {
+    let word = text.bytes().take_while(u8::is_ascii_alphabetic).count();
+    let scheme = text[..word].to_ascii_lowercase();
+    let is_scheme = ["http", "https"].contains(&&*scheme) && text[word..].starts_with([':', '/', ';']);
+    let rest = if is_scheme { text[word..].trim_start_matches([':', '/', ';']) } else { text.trim_start_matches('/') };
+    let authority = rest.split('/').next().filter(|authority| !authority.is_empty())?;
+    Some(format!("{}://{authority}", if is_scheme { &scheme } else { "http" }))
+}
+
+/// The server of a URL that names a Unix socket; `None`: it names none.
+fn on_unix_socket(url: &str) -> Option<Result<ServerUrl, InvalidValue>> {
+    let lower = url.to_ascii_lowercase();
+    let spelling = ["http://unix:", "https://unix:", "unix://", "unix:", "http+unix://"]
+        .into_iter()
+        .find(|spelling| lower.starts_with(spelling))?;
+    let written = &url[spelling.len()..];
+    if spelling.ends_with("://unix:") && written.starts_with(|first: char| first.is_ascii_digit()) {
+        // A port: the host is called so.
+        return None;
+    }
+    // Some clients write the path's slashes encoded, and nginx a colon behind it.
+    let path = written.replace("%2F", "/").replace("%2f", "/");
+    let path = path.trim_end_matches('/').trim_end_matches(':');
+    Some(match unix_socket_path(path, "http://unix:/run/app.sock") {
+        Err(problem) => Err(problem),
+        Ok(path) if spelling == "http://unix:" && path == written => {
+            Ok(ServerUrl { location: Location::UnixSocket(format!("{UNIX_SOCKET}{path}").into()), verified_as: None })
+        }
+        Ok(path) if spelling == "https://unix:" => Err(InvalidValue::with(
+            "TLS over a Unix socket is not supported",
+            format!("write `http://unix:{path}`: what passes there stays on this machine"),
+        )),
+        Ok(path) => Err(InvalidValue::with(
+            format!("`{url}` is not a server's URL"),
+            format!("a server on a Unix socket is written `http://unix:{path}`"),
+        )),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(url: &str, expected: Result<&str, &str>) {
+        let found = server_url(url).map(|server| server.name().to_owned()).map_err(|problem| problem.help);
+        assert_eq!(found, expected.map(str::to_owned).map_err(str::to_owned), "{url}");
+    }
+
+    #[test]
+    fn a_server_is_a_url_without_a_path() {
+        check("http://127.0.0.1:8000", Ok("127.0.0.1:8000"));
+        check("http://127.0.0.1:8000/", Ok("127.0.0.1:8000"));
+        check("HTTP://App.internal", Ok("app.internal"));
+        check("http://[::1]:8000", Ok("[::1]:8000"));
+        check("http://[::1]", Ok("[::1]"));
+        check("HTTPS://App.internal:8443/", Ok("app.internal:8443"));
+        check("http://unix:/run/App.sock", Ok("unix:/run/App.sock"));
+        check("HTTP://Unix:/run/App.sock", Ok("unix:/run/App.sock"));
+        check("http://unix:8080", Ok("unix:8080"));
+    }
+
+    #[test]
+    fn the_help_for_an_invalid_server_says_what_to_write() {
+        const ON_SOCKET: &str = "a server on a Unix socket is written `http://unix:/run/App.sock`";
+        const IN_FRONT: &str = "write the address of the web server in front of it: `http://127.0.0.1:8000`";
+        const EXAMPLE: &str = "write one such as `http://127.0.0.1:8000` or `http://app.internal`";
+        check("127.0.0.1:8000", Err("a server's URL begins with `http://`: `http://127.0.0.1:8000`"));
+        check("//app", Err("a server's URL begins with `http://`: `http://app`"));
+        check("http//app:80", Err("a server's URL begins with `http://`: `http://app:80`"));
+        check("https:/app/x", Err("a server's URL begins with `http://`: `https://app`"));
+        for url in [
+            "unix:/run/App.sock",
+            "unix:///run/App.sock",
+            "http+unix://%2Frun%2FApp.sock",
+            "http://unix:/run/App.sock:",
+            "http://unix:/run/App.sock:/",
+            "UNIX:/run/App.sock",
+        ] {
+            check(url, Err(ON_SOCKET));
+        }
+        check(
+            "https://unix:/run/App.sock",
+            Err("write `http://unix:/run/App.sock`: what passes there stays on this machine"),
+        );
+        let long = format!("http://unix:/{}", "a".repeat(107));
+        for url in ["http://unix:run/app.sock", "http://unix:./app.sock", "unix:app.sock", "http://unix:", &long] {
+            check(url, Err("write where the socket is: `http://unix:/run/app.sock`"));
+        }
+        check("fastcgi://127.0.0.1:9000", Err(IN_FRONT));
+        check("wss://app", Err("write `https://app`"));
+        check("ftp://app", Err("write `http://app` or `https://app`"));
+        check("http://app/api", Err("write `http://app`: requests keep their own path"));
+        check("http://app?x=1", Err("write `http://app`: requests keep their own path"));
+        check("http://u:p@app", Err("remove the part before the `@`"));
+        check("https://a_b.-", Err("write one with a DNS name or an IP address, such as `https://app.internal`"));
+        for url in
+            ["http://", "http://:80", "http://app:", "http://app:0", "http://app:99999", "http://a b", "http://[::1"]
+        {
+            check(url, Err(EXAMPLE));
+        }
+    }
 }

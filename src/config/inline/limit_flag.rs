@@ -1,15 +1,11 @@
 //! Parses a `--limit` flag.
 
-use super::nodes::flag;
-use super::nodes::map;
-use super::nodes::scalar;
-use super::request_set::RequestSet;
-use crate::config::mistakes::Mistakes;
+use crate::config::diagnostic::Mistakes;
+use crate::config::inline::{RequestSet, flag, map, scalar};
 use crate::config::source::SourceRange;
-use crate::config::yaml::Content;
-use crate::config::yaml::Node;
-use crate::key::Selector;
-use crate::request::CanonicalPath;
+use crate::config::yaml::{Content, Node};
+use crate::rules::key::Selector;
+use crate::rules::request::CanonicalPath;
 
 /// A parsed `--limit` flag.
 #[derive(Clone, Debug)]

@@ -3,15 +3,13 @@ use std::net::Ipv4Addr;
 use proptest::prelude::*;
 
 use super::*;
-use crate::client::ClientIp;
 use crate::config::Settings;
-use crate::head;
-use crate::limit::LimitId;
-use crate::limit::Rule;
-use crate::list::Membership;
-use crate::request::RequestHead;
-use crate::route::BodyMethods;
-use crate::route::RequestReadings;
+use crate::rules::client::ClientIp;
+use crate::rules::limit::{LimitId, Rule};
+use crate::rules::list::Membership;
+use crate::rules::request::CanonicalHead;
+use crate::rules::route::{BodyMethods, RequestReadings};
+use crate::wire::head;
 
 fn flags(limits: &[&str]) -> Flags {
     Flags {
@@ -127,7 +125,7 @@ proptest! {
 fn holding(settings: &Settings, method: &str, path: &str) -> Vec<String> {
     let mut sent = head::RequestHead::to(method.parse().expect("a method"), path).expect("a path");
     sent.set_host("localhost");
-    let head = RequestHead::read(&sent, ClientIp::new(Ipv4Addr::LOCALHOST.into()));
+    let head = CanonicalHead::read(&sent, ClientIp::new(Ipv4Addr::LOCALHOST.into()));
     let mut readings = RequestReadings::new(&head, BodyMethods::Known(&[]), &|_| Membership::None);
     let routes = &settings.policy.routes;
     let on_routes = routes.walk(&mut readings).collected.into_iter().flat_map(|id| routes.get(id).limits.clone());

@@ -1,29 +1,22 @@
 //! The top of the file.
 
-use super::client::ClientIp;
-use super::forms::ListOf;
-use super::forms::MapOf;
-use super::forms::OneOrList;
-use super::jwt::Jwt;
+use ipnet::IpNet;
+
+use super::field::section;
+use super::forms::{ListOf, MapOf, OneOrList};
 use super::limit::Limit;
-use super::list::Access;
-use super::list::List;
-use super::record::Audit;
-use super::record::Channel;
-use super::record::Metrics;
-use super::record::Tracing;
+use super::record::{Audit, Channel, Metrics, Tracing};
 use super::route::Route;
-use super::section::section;
-use super::server::Admin;
-use super::server::HeaderStyle;
-use super::server::Listen;
-use super::server::Log;
-use super::server::Server;
+use super::server::{Admin, Listen, Log, Server};
 use super::store::Store;
 use super::then::DenyResponse;
-use super::upstream::Upstream;
-use super::value::Spanned;
-use super::value::Text;
+use crate::config::raw::forms::{Spanned, Text};
+use crate::config::raw::limit::KeyPart;
+use crate::config::raw::store::Upstream;
+use crate::gateway::HeaderStyle;
+use crate::rules::client::address::Prefix;
+use crate::wire::crowdsec::ListSource;
+use crate::words::units::Span;
 
 section! {
     /// The configuration of portcullis.
@@ -52,6 +45,9 @@ section! {
         routes: ListOf<Route>,
         /// The response to a denied request, unless the route or the limit has its own.
         deny_response: DenyResponse,
+        /// A directory with pages for browsers in the place of the gateway's own: `denied.html` for denials and `error.html`
+        /// for errors, and before them those in the language of the reader, such as `denied.de.html`.
+        pages: Text,
         /// Which rate limit headers responses carry: `ietf` (default: `RateLimit` and `RateLimit-Policy`), `legacy`
         /// (`X-RateLimit-*`), `both` or `off`. `Retry-After` is sent in any case.
         headers: Spanned<HeaderStyle>,
@@ -72,5 +68,85 @@ section! {
     }
     required {
         listen => "write where to accept requests: `listen: 0.0.0.0:8080`",
+    }
+}
+
+section! {
+    /// How the gateway finds the address of a client.
+    ClientIp {
+        /// Addresses or networks of the proxies in front whose forwarding header the gateway believes. Default: none,
+        /// so every forwarding header is ignored.
+        trusted_proxies: OneOrList<Spanned<IpNet>>,
+        /// The header in which a trusted proxy names the client: `x-forwarded-for` (default), `forwarded`, or a
+        /// header that holds one address, such as `cf-connecting-ip`.
+        header: Text,
+        /// IPv4 clients are counted by this many leading bits of their address.
+        ipv4_prefix: Spanned<u64> => IPV4_PREFIX = Prefix::DEFAULT.v4,
+        /// IPv6 clients are counted by this many leading bits of their address.
+        ipv6_prefix: Spanned<u64> => IPV6_PREFIX = Prefix::DEFAULT.v6,
+    }
+}
+
+section! {
+    /// How tokens (JWT) are verified, so that limits can count by what they claim: `jwt.sub`. It authenticates nobody: the
+    /// application still does.
+    Jwt {
+        /// A file with the public keys of the issuer, a JWK set. The gateway reads it again when it changes.
+        jwks_file: Text,
+        /// Instead of a file: the URL of the issuer's JWK set, https, or http on this machine. Fetched at the start, every
+        /// hour, and when a token names a key that is not known. What is known stays while it cannot be fetched.
+        jwks_url: Text,
+        /// A PEM file with the certificates of the authorities that `jwks_url` is verified by. Default: the system's.
+        ca: Text,
+        /// What `iss` of a token must be; of several one. Default: anything.
+        issuer: OneOrList<Text>,
+        /// What `aud` of a token must name; of several one. Default: anything.
+        audience: OneOrList<Text>,
+        /// Where requests carry their token: `bearer` (default), `cookie.NAME` or `header.NAME`.
+        from: Text,
+        /// By how much the clock of the issuer may differ from that of this machine. Default: 30s.
+        leeway: Spanned<Span> => LEEWAY,
+    }
+}
+
+section! {
+    /// A named set of client addresses, or of values of a selector.
+    List {
+        /// Addresses and networks that are on the list.
+        addresses: OneOrList<Spanned<IpNet>>,
+        /// A file with one entry on each line and `#` comments. The gateway reads it again when it changes.
+        file: Text,
+        /// A `CrowdSec` engine that decides which addresses are on the list.
+        crowdsec: FollowedLapi,
+        /// The selector whose values the list holds, such as `header.x-api-key`. Default: the client's address.
+        of: KeyPart,
+    }
+}
+
+section! {
+    /// A `CrowdSec` engine whose decisions a list follows.
+    FollowedLapi {
+        /// The URL of its Local API.
+        url: Text,
+        /// A file with the key of a bouncer, one line. `cscli bouncers add` makes one; each gateway needs its own.
+        key_file: Text,
+        /// How often the engine is asked for what has changed.
+        every: Spanned<Span> => ASKED_EVERY = Span(ListSource::EVERY),
+        /// A PEM file with the certificates of the authorities that the API is verified by. Default: the system's.
+        ca: Text,
+    }
+    required {
+        url => "write where the Local API listens: `url: http://127.0.0.1:8080`",
+        key_file => "make a key with `cscli bouncers add portcullis`, and write `key_file:` with a file that holds it",
+    }
+}
+
+section! {
+    /// Lists that are looked at before any limit.
+    Access {
+        /// Clients on these lists pass every limit and ban. `allow` wins over `deny`.
+        allow: OneOrList<Text>,
+        /// Clients on these lists get 403.
+        deny: OneOrList<Text>,
     }
 }

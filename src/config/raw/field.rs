@@ -1,19 +1,14 @@
-//! The keys of a section: which are known, which are missing, and the value of each.
+//! The macro that defines a section, and the keys of a section: which are known, which are missing, and the value of each.
 
 use std::collections::BTreeMap;
 
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
-use super::value::RawValue;
-use crate::config::mistakes::Mistakes;
+use crate::config::diagnostic::Mistakes;
+use crate::config::raw::forms::RawValue;
 use crate::config::source::SourceRange;
-use crate::config::yaml::Content;
-use crate::config::yaml::MapKey;
-use crate::config::yaml::Node;
-use crate::spelling::listed;
-use crate::spelling::nearest;
+use crate::config::yaml::{Content, MapKey, Node};
+use crate::words::units::{listed, nearest};
 
 /// The value of a key.
 #[derive(Clone, Debug, Default)]
@@ -100,6 +95,10 @@ pub fn entries<'n>(node: &'n Node, keys: &Keys, mistakes: &mut Mistakes) -> Opti
         return None;
     };
     let misspelt: Vec<_> = entries.iter().filter_map(|(name, _)| refuse_unknown(name, keys, mistakes)).collect();
+    let unknown = entries.iter().filter(|(name, _)| !keys.known.contains(&name.text.as_str())).count();
+    if unknown > misspelt.len() {
+        mistakes.note_unsure(node.at);
+    }
     for (key, example) in keys.required {
         if !misspelt.contains(key) && !entries.iter().any(|(name, _)| name.text == *key) {
             mistakes.report(node.at, format!("`{key}` is missing"), *example);
@@ -118,7 +117,8 @@ fn refuse_unknown(name: &MapKey, keys: &Keys, mistakes: &mut Mistakes) -> Option
         mistakes.report(name.at, format!("`{key}` is not implemented in this version yet"), *help);
         return None;
     }
-    let near = nearest(key, keys.known);
+    let meant = WORDS_OF_OTHERS.iter().filter(|(word, _)| *word == key).map(|(_, ours)| *ours);
+    let near = meant.into_iter().find(|ours| keys.known.contains(ours)).or_else(|| nearest(key, keys.known));
     let help = match near {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("the keys here are {}", listed(keys.known)),
@@ -126,6 +126,22 @@ fn refuse_unknown(name: &MapKey, keys: &Keys, mistakes: &mut Mistakes) -> Option
     mistakes.report(name.at, format!("unknown key `{key}`"), help);
     near
 }
+
+/// What nginx and others call a key of ours that takes the same.
+const WORDS_OF_OTHERS: [(&str, &str); 12] = [
+    ("proxy_pass", "upstream"),
+    ("backend", "upstream"),
+    ("server_name", "host"),
+    ("uri", "path"),
+    ("client_max_body_size", "max_body"),
+    ("large_client_header_buffers", "max_header_bytes"),
+    ("set_real_ip_from", "trusted_proxies"),
+    ("real_ip_header", "header"),
+    ("ssl", "tls"),
+    ("ssl_certificate", "cert"),
+    ("ssl_certificate_key", "key"),
+    ("location", "match"),
+];
 
 /// A key as it is written in the file: `match` for `r#match`.
 pub const fn key_name(field: &'static str) -> &'static str {
@@ -141,14 +157,14 @@ pub fn define(
     about: &str,
     keys: &Keys,
     definitions: &mut BTreeMap<&'static str, Value>,
-    properties: impl FnOnce(&mut BTreeMap<&'static str, Value>) -> Vec<(&'static str, &'static str, Value)>,
+    properties: impl FnOnce(&mut BTreeMap<&'static str, Value>) -> Vec<(&'static str, String, Value)>,
 ) -> Value {
     if !definitions.contains_key(name) {
         // A placeholder while the properties are described, so that a section may contain itself.
         definitions.insert(name, Value::Null);
         let mut described = Map::new();
         for (key, doc, mut schema) in properties(definitions) {
-            schema["description"] = json!(unwrapped(doc));
+            schema["description"] = json!(unwrapped(&doc));
             described.insert(key.to_owned(), schema);
         }
         let mut schema = json!({
@@ -169,3 +185,94 @@ pub fn define(
 fn unwrapped(doc: &str) -> String {
     doc.split_whitespace().collect::<Vec<_>>().join(" ")
 }
+
+// The macro that defines a section.
+
+/// Defines a section: a struct whose fields are all [`Field`]s, how it is read, and its schema.
+///
+/// `required` keys are reported when they are missing. Keys after `later` are reported as not implemented, each with its
+/// help. A key with `=> BOUNDS` shows these [`bounds`](crate::config::raw::grammar) in its schema. A key with `= VALUE` has this
+/// default: its description ends with it.
+macro_rules! section {
+    (
+        $(#[doc = $about:literal])+
+        $name:ident {
+            $( $(#[doc = $doc:literal])+ $key:ident: $kind:ty $(=> $bounds:ident)? $(= $default:expr)?, )+
+        }
+        $( required { $( $required:ident => $example:literal, )+ } )?
+        $( later { $( $late:literal => $help:literal, )+ } )?
+    ) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Debug)]
+        pub struct $name {
+            pub at: $crate::config::source::SourceRange,
+            $( $(#[doc = $doc])+ pub $key: $crate::config::raw::field::Field<$kind>, )+
+        }
+
+        impl $name {
+            const KEYS: $crate::config::raw::field::Keys = $crate::config::raw::field::Keys {
+                known: &[ $( $crate::config::raw::field::key_name(stringify!($key)), )+ ],
+                required: &[ $( $( ($crate::config::raw::field::key_name(stringify!($required)), $example), )+ )? ],
+                later: &[ $( $( ($late, $help), )+ )? ],
+            };
+        }
+
+        impl $crate::config::raw::forms::RawValue for $name {
+            fn read(
+                node: &$crate::config::yaml::Node,
+                mistakes: &mut $crate::config::diagnostic::Mistakes,
+            ) -> Option<Self> {
+                let entries = $crate::config::raw::field::entries(node, &Self::KEYS, mistakes)?;
+                Some(Self {
+                    at: node.at,
+                    $( $key: $crate::config::raw::field::Field::read(
+                        &entries, $crate::config::raw::field::key_name(stringify!($key)), mistakes,
+                    ), )+
+                })
+            }
+
+            fn schema(
+                definitions: &mut std::collections::BTreeMap<&'static str, serde_json::Value>,
+            ) -> serde_json::Value {
+                $crate::config::raw::field::define(
+                    stringify!($name),
+                    concat!($($about, "\n"),+),
+                    &Self::KEYS,
+                    definitions,
+                    |definitions| vec![ $( (
+                        $crate::config::raw::field::key_name(stringify!($key)),
+                        $crate::config::raw::field::description_of!(concat!($($doc, "\n"),+) $(, $default)?),
+                        $crate::config::raw::field::schema_of!(definitions, $kind $(, $bounds)?),
+                    ), )+ ],
+                )
+            }
+        }
+    };
+}
+
+/// The description of a key, with its default where it has a value for one.
+macro_rules! description_of {
+    ($doc:expr) => {
+        $doc.to_owned()
+    };
+    ($doc:expr, $default:expr) => {
+        format!("{} Default: {}.", $doc, $default)
+    };
+}
+
+/// The schema of a key's value, within bounds where it has some.
+macro_rules! schema_of {
+    ($definitions:ident, $kind:ty) => {
+        <$kind as $crate::config::raw::forms::RawValue>::schema($definitions)
+    };
+    ($definitions:ident, $kind:ty, $bounds:ident) => {
+        <$kind as $crate::config::raw::forms::BoundedValue>::schema_within(
+            $definitions,
+            $crate::config::raw::grammar::$bounds,
+        )
+    };
+}
+
+pub(super) use description_of;
+pub(super) use schema_of;
+pub(super) use section;

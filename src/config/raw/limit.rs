@@ -2,28 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::forms::ListOf;
-use super::forms::MapOf;
-use super::forms::OneOrList;
-use super::invalid_value::InvalidValue;
+use super::field::section;
+use super::forms::{ListOf, MapOf, OneOrList};
+use super::grammar;
 use super::scalar::ScalarValue;
-use super::section::section;
 use super::store::Leases;
-use super::store::OnFailure;
 use super::then::Then;
-use super::value::RawValue;
-use super::value::Spanned;
-use super::value::Text;
-use super::words::words;
-use crate::config::mistakes::Mistakes;
-use crate::config::yaml::Content;
-use crate::config::yaml::Node;
-use crate::key::Selector;
-use crate::limit::InvalidRate;
-use crate::limit::Rates;
+use crate::config::diagnostic::Mistakes;
+use crate::config::raw::forms::{InvalidValue, RawValue, Spanned, Text};
+use crate::config::yaml::{Content, Node};
+use crate::rules::key::{Fold, Selector};
+use crate::rules::limit::{
+    AlgorithmName, Count, Detail, EntrySet, InvalidRate, Missing, OnFailure, Rate, Rates, ResetOutcome,
+};
+use crate::words::word::words;
 
 section! {
     /// A limit: how much of what is counted passes, and what happens to the rest.
@@ -38,16 +32,16 @@ section! {
         /// limit apply at once.
         rate: Spanned<Rates>,
         /// Instead of a rate: how many requests may be in flight at a time.
-        concurrent: Spanned<u64>,
+        concurrent: Spanned<u64> => COUNT,
         /// The algorithm that counts requests against rates. Default: `sliding-window-log`, which is exact.
-        algorithm: Spanned<Algorithm>,
+        algorithm: Spanned<AlgorithmName>,
         /// For `token-bucket`: how many requests may come at once. Default: the count of the rate.
-        burst: Spanned<u64>,
+        burst: Spanned<u64> => COUNT,
         /// For `bucketed-window`: how many counters a window has. Default: one for each minute, or 10 where the
         /// window is shorter than ten minutes.
-        buckets: Spanned<u64>,
+        buckets: Spanned<u64> => COUNT,
         /// How much one request is charged. Default: 1.
-        cost: Spanned<u64>,
+        cost: Spanned<u64> => COUNT,
         /// Count different values of this selector instead of requests. A value that was counted within the window
         /// costs nothing.
         distinct: KeyPart,
@@ -95,70 +89,18 @@ section! {
 /// One or several rates in one text.
 impl ScalarValue for Rates {
     const EXPECTED: &'static str = "rates in one text";
-    const IS_TEXT: bool = true;
-    const INSTEAD: &'static str = "write them with `;` between them: `rate: 1/second; 20/minute`";
 
+    fn instead() -> String {
+        "write them with `;` between them: `rate: 1/second; 20/minute`".to_owned()
+    }
     fn parse(text: &str) -> Result<Self, InvalidValue> {
         text.parse().map_err(|error: InvalidRate| InvalidValue::from(error))
     }
 
     fn schema() -> Value {
-        json!({ "type": "string", "examples": ["10/minute", "10 per 3 minutes", "1/second; 20/minute"] })
-    }
-}
-
-words! {
-    /// How requests are counted against rates.
-    Algorithm {
-        "sliding-window-log" => SlidingWindowLog,
-        "sliding-window-counter" => SlidingWindowCounter,
-        "bucketed-window" => BucketedWindow,
-        "fixed-window" => FixedWindow,
-        "token-bucket" => TokenBucket,
-    }
-}
-
-words! {
-    /// What is charged.
-    Count {
-        "requests" => Requests,
-        "attempts" => Attempts,
-        "failures" => Failures,
-        "successes" => Successes,
-    }
-}
-
-words! {
-    /// The outcome that resets a limit.
-    ResetOutcome {
-        "success" => Success,
-        "failure" => Failure,
-    }
-}
-
-words! {
-    /// What to do with a request that lacks a part of the key.
-    Missing {
-        "count" => Count,
-        "skip" => Skip,
-        "deny" => Deny,
-    }
-}
-
-words! {
-    /// Whether a descriptor may have entries that a limit does not name.
-    EntrySet {
-        "at_least" => AtLeast,
-        "exact" => Exact,
-    }
-}
-
-words! {
-    /// What responses show of a limit.
-    Detail {
-        "full" => Full,
-        "retry_after" => RetryAfter,
-        "none" => None,
+        let mut schema = grammar::text("rate", &grammar::rates(Rate::MAX_WINDOW.as_secs()));
+        schema["examples"] = json!(["10/minute", "10 per 3 minutes", "1/second; 20/minute"]);
+        schema
     }
 }
 
@@ -185,9 +127,9 @@ section! {
     /// Options of one selector.
     KeyOptions {
         /// For `client_ip`: count IPv4 addresses by this many leading bits.
-        v4: Spanned<u64>,
+        v4: Spanned<u64> => IPV4_PREFIX,
         /// For `client_ip`: count IPv6 addresses by this many leading bits.
-        v6: Spanned<u64>,
+        v6: Spanned<u64> => IPV6_PREFIX,
         /// For values from bodies and for `basic.user`: compare them as sent, neither case-folded nor trimmed.
         /// Default: false.
         raw: Spanned<bool>,
@@ -206,17 +148,9 @@ section! {
 const FIRST: &str = "first";
 
 words! {
-    /// Which names are one.
-    Fold {
-        "letters" => Letters,
-        "email" => Email,
-    }
-}
-
-words! {
-    /// What is compared of a value.
-    Normalise {
-        "local_part" => LocalPart,
+    /// What is compared of a value. It compiles to a part of a spelling.
+    pub enum Normalise {
+        LocalPart = "local_part",
     }
 }
 
@@ -254,7 +188,7 @@ impl RawValue for KeyPart {
     }
 
     fn schema(definitions: &mut BTreeMap<&'static str, Value>) -> Value {
-        let selector = json!({ "type": "string", "examples": Selector::FORMS });
+        let selector = json!({ "title": "selector", "type": "string", "examples": Selector::FORMS });
         let options = KeyOptions::schema(definitions);
         let one = json!({ "type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": options });
         let first = json!({

@@ -1,11 +1,11 @@
 //! The `notify`, `audit`, `metrics` and `tracing` sections.
 
-use super::section::section;
-use super::value::Spanned;
-use super::value::Text;
+use super::field::section;
+use crate::config::raw::forms::{Spanned, Text};
 use crate::record::RouteSeries;
+use crate::record::notify::ChannelSettings;
 use crate::record::spans::SampleRatio;
-use crate::units::Span;
+use crate::words::units::Span;
 
 section! {
     /// A webhook that gets a message when a limit is reached.
@@ -13,8 +13,8 @@ section! {
         /// An `http` or `https` URL to which messages are posted as JSON. The path of the URL is treated as a secret
         /// and never shown.
         webhook: Text,
-        /// The shortest time between two messages about the same limit and key. Default: 1m.
-        every: Spanned<Span>,
+        /// The shortest time between two messages about the same limit and key.
+        every: Spanned<Span> => SOME_TIME = Span(ChannelSettings::EVERY),
     }
     required {
         webhook => "write where messages go: `webhook: https://hooks.example.com/...`",
@@ -59,8 +59,8 @@ section! {
     RedisStream {
         /// The key of the stream. `store.redis.key_prefix` is not put before it.
         key: Text,
-        /// About how many entries the stream keeps, the latest. Default: 100000.
-        max_entries: Spanned<u64>,
+        /// About how many entries the stream keeps, the latest.
+        max_entries: Spanned<u64> => COUNT = crate::record::audit::RedisStream::MAX_ENTRIES,
     }
     required {
         key => "name the stream: `key: portcullis:audit`",

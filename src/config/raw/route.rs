@@ -2,25 +2,55 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::forms::ListOf;
-use super::forms::MapOf;
-use super::forms::OneOrList;
-use super::limit::EntrySet;
+use super::field::section;
+use super::forms::{ListOf, MapOf, OneOrList};
 use super::limit::Limit;
-use super::outcome::KnownClients;
-use super::outcome::Outcome;
-use super::section::section;
-use super::sessions::Sessions;
 use super::then::DenyResponse;
-use super::value::RawValue;
-use super::value::Spanned;
-use super::value::Text;
-use crate::config::mistakes::Mistakes;
-use crate::config::yaml::Content;
-use crate::config::yaml::Node;
+use crate::config::diagnostic::Mistakes;
+use crate::config::raw::forms::{RawValue, Spanned, Text};
+use crate::config::raw::limit::KeyPart;
+use crate::config::yaml::{Content, Node};
+use crate::rules::limit::EntrySet;
+use crate::rules::route::{KnownBy, KnownClients as KnownClientRule, SessionRule};
+use crate::words::units::Span;
+
+/// The condition of a route, short or long.
+#[derive(Clone, Debug)]
+pub enum Match {
+    /// `POST /login`
+    Short(Text),
+    Long(Box<Conditions>),
+}
+
+impl RawValue for Match {
+    fn read(node: &Node, mistakes: &mut Mistakes) -> Option<Self> {
+        match &node.content {
+            Content::Scalar(text) => Some(Self::Short(Text { value: text.clone(), at: node.at })),
+            Content::Map(entries) if entries.is_empty() => {
+                mistakes.report(node.at, "an empty `match`", "write `match: /*` for every request");
+                None
+            }
+            Content::Map(_) => Some(Self::Long(Box::new(Conditions::read(node, mistakes)?))),
+            Content::Nothing | Content::List(_) => {
+                mistakes.report(
+                    node.at,
+                    format!("expected a match, found {}", node.kind()),
+                    "write `POST /login`, or a map such as `{methods: [POST], path: /login}`",
+                );
+                None
+            }
+        }
+    }
+
+    fn schema(definitions: &mut BTreeMap<&'static str, Value>) -> Value {
+        let short = json!({ "type": "string", "examples": ["POST /login", "/admin/*"] });
+        json!({ "anyOf": [short, Conditions::schema(definitions)] })
+    }
+}
+
+// The `outcome` and `known_clients` of a route, as they are written.
 
 section! {
     /// Rules for the requests that match. The first route that matches a request applies to it.
@@ -68,14 +98,6 @@ section! {
     }
 }
 
-/// The condition of a route, short or long.
-#[derive(Clone, Debug)]
-pub enum Match {
-    /// `POST /login`
-    Short(Text),
-    Long(Box<Conditions>),
-}
-
 section! {
     /// Conditions that must all hold.
     Conditions {
@@ -103,28 +125,95 @@ section! {
     }
 }
 
-impl RawValue for Match {
+section! {
+    /// Who is signed in. After a success the cookies and tokens of the answer are sessions of the account that the request
+    /// named, and the selector `user` is that account on every route. A success that gives no such session, or whose
+    /// request carried a session of another account, is a failure.
+    Sessions {
+        /// The selector of the user name, for instance `param.username`. A list for accounts of one host each:
+        /// `[host, param.username]`.
+        of: OneOrList<KeyPart>,
+        /// Names of cookies that are sessions, or globs for them, such as `wordpress_logged_in_*`.
+        cookies: OneOrList<Text>,
+        /// Where tokens stand in the JSON body of a success: `json.access_token`. Requests carry them as `bearer`.
+        tokens: OneOrList<Text>,
+        /// How long a session is known after its last use: as long as the application accepts the longest of them.
+        r#for: Spanned<Span> => KEPT = Span(SessionRule::KEEP),
+        /// Whether a success gives the client a session that its request did not carry. Write `false` for an application
+        /// that keeps the session's id over a login: then what the request carried is a session of the account, too.
+        /// Default: true.
+        fresh: Spanned<bool>,
+    }
+    required {
+        of => "write the selector of the user name: `of: param.username`",
+    }
+}
+
+section! {
+    /// What the application's answers mean. An answer that matches both `success` and `failure` is a failure.
+    Outcome {
+        /// What a success looks like.
+        success: Matchers,
+        /// What a failure looks like.
+        failure: Matchers,
+        /// The outcome of an answer that matches neither: `success`, `failure` or `neither`. Default: the opposite of
+        /// the only one that is given, else `neither`.
+        otherwise: Spanned<crate::rules::outcome::Outcome>,
+    }
+}
+
+section! {
+    /// Conditions on an answer, all of which must hold.
+    Matchers {
+        /// Its status: `401`, `4xx`, `400-499`, or a list of them.
+        status: OneOrList<Text>,
+        /// Header names and globs for their values: `*` stands for any text, `?` for one character.
+        header: MapOf<Text>,
+        /// A glob for the name of a cookie that the answer sets, compared with case: `wordpress_logged_in_*`. Of a
+        /// list, the answer must set one cookie for each.
+        cookie: OneOrList<Text>,
+        /// What its body contains, within the first `server.inspect_body` bytes: a text, or a regular expression
+        /// written as `/.../`.
+        body: Text,
+        /// Dotted paths in its JSON body and the values there: `{error.code: bad_password}`.
+        json: JsonValues,
+    }
+}
+
+/// Dotted paths and the values there, written as in JSON, texts without quotes.
+#[derive(Clone, Debug)]
+pub struct JsonValues(pub MapOf<Text>);
+
+impl RawValue for JsonValues {
     fn read(node: &Node, mistakes: &mut Mistakes) -> Option<Self> {
-        match &node.content {
-            Content::Scalar(text) => Some(Self::Short(Text { value: text.clone(), at: node.at })),
-            Content::Map(entries) if entries.is_empty() => {
-                mistakes.report(node.at, "an empty `match`", "write `match: /*` for every request");
-                None
-            }
-            Content::Map(_) => Some(Self::Long(Box::new(Conditions::read(node, mistakes)?))),
-            Content::Nothing | Content::List(_) => {
-                mistakes.report(
-                    node.at,
-                    format!("expected a match, found {}", node.kind()),
-                    "write `POST /login`, or a map such as `{methods: [POST], path: /login}`",
-                );
-                None
-            }
+        let mut node = node.clone();
+        if let Content::Map(entries) = &mut node.content {
+            // Here `null` is a value.
+            let nothing = entries.iter_mut().map(|(_, value)| value).filter(|value| value.content == Content::Nothing);
+            nothing.for_each(|value| value.content = Content::Scalar("null".to_owned()));
         }
+        MapOf::read(&node, mistakes).map(Self)
     }
 
-    fn schema(definitions: &mut BTreeMap<&'static str, Value>) -> Value {
-        let short = json!({ "type": "string", "examples": ["POST /login", "/admin/*"] });
-        json!({ "anyOf": [short, Conditions::schema(definitions)] })
+    fn schema(_: &mut BTreeMap<&'static str, Value>) -> Value {
+        json!({ "type": "object", "additionalProperties": { "type": ["string", "number", "boolean", "null"] } })
+    }
+}
+
+section! {
+    /// Clients that have logged in before. Limits with `unless: [known_client]` do not apply to them.
+    KnownClients {
+        /// The selector of the user name: a client is known for the name under which it logged in. For instance
+        /// `param.username`, or a list such as `[host, param.username]` where one route is for several sites.
+        of: OneOrList<KeyPart>,
+        /// With `by: address`: how many clients are remembered for each name, the latest first.
+        remember: Spanned<u64> => REMEMBERED = KnownClientRule::REMEMBER,
+        /// How long a client stays known after its last success.
+        r#for: Spanned<Span> => KEPT = Span(KnownClientRule::KEEP),
+        /// How a known client is identified: by its `address` (default), or by a signed device `cookie`.
+        by: Spanned<KnownBy>,
+    }
+    required {
+        of => "write the selector of the user name: `of: param.username`",
     }
 }

@@ -2,39 +2,38 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::num::IntErrorKind;
-use std::num::NonZeroU32;
+use std::num::{IntErrorKind, NonZeroU32};
 
 use ipnet::IpNet;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::invalid_value::InvalidValue;
-use super::value::RawValue;
-use super::value::Spanned;
-use crate::config::mistakes::Mistakes;
-use crate::config::yaml::Content;
-use crate::config::yaml::Node;
-use crate::list::network;
+use super::grammar;
+use super::grammar::Bounds;
+use crate::config::diagnostic::Mistakes;
+use crate::config::raw::forms::{BoundedValue, InvalidValue, RawValue, Spanned};
+use crate::config::yaml::{Content, Node};
 use crate::record::RouteSeries;
-use crate::record::spans::InvalidSampleRatio;
-use crate::record::spans::SampleRatio;
-use crate::store::settings::Nodes;
-use crate::units;
+use crate::record::spans::{InvalidSampleRatio, SampleRatio};
+use crate::rules::list::{InvalidNetwork, network};
+use crate::store::any_store::Nodes;
+use crate::words::glob::Glob;
+use crate::words::units;
+use crate::words::units::nearest;
+use crate::words::word::Word;
 
 /// A value that is one text.
 pub trait ScalarValue: Sized {
     /// What is expected, as in "expected ..., found a list".
     const EXPECTED: &'static str;
 
-    /// Whether the schema allows any text.
-    const IS_TEXT: bool = false;
-
     /// The help for a list or a map in its place.
-    const INSTEAD: &'static str = "write one value, without brackets or dashes";
+    fn instead() -> String {
+        "write one value, without brackets or dashes".to_owned()
+    }
 
     fn parse(text: &str) -> Result<Self, InvalidValue>;
 
+    /// What `parse` reads, also from the environment.
     fn schema() -> Value;
 }
 
@@ -42,7 +41,7 @@ impl<T: ScalarValue> RawValue for Spanned<T> {
     fn read(node: &Node, mistakes: &mut Mistakes) -> Option<Self> {
         let Content::Scalar(text) = &node.content else {
             let message = format!("expected {}, found {}", T::EXPECTED, node.kind());
-            mistakes.report(node.at, message, T::INSTEAD);
+            mistakes.report(node.at, message, T::instead());
             return None;
         };
         match T::parse(text) {
@@ -55,15 +54,30 @@ impl<T: ScalarValue> RawValue for Spanned<T> {
     }
 
     fn schema(_: &mut BTreeMap<&'static str, Value>) -> Value {
-        let schema = T::schema();
-        // Every value may come from the environment.
-        if T::IS_TEXT { schema } else { json!({ "anyOf": [schema, { "type": "string", "pattern": "\\$\\{" }] }) }
+        T::schema()
+    }
+}
+
+impl BoundedValue for Spanned<u64> {
+    fn schema_within(_: &mut BTreeMap<&'static str, Value>, bounds: Bounds) -> Value {
+        grammar::number(bounds)
+    }
+}
+
+impl BoundedValue for Spanned<units::Span> {
+    fn schema_within(_: &mut BTreeMap<&'static str, Value>, bounds: Bounds) -> Value {
+        grammar::span(bounds)
+    }
+}
+
+impl BoundedValue for Spanned<units::Size> {
+    fn schema_within(_: &mut BTreeMap<&'static str, Value>, bounds: Bounds) -> Value {
+        grammar::size(bounds)
     }
 }
 
 impl ScalarValue for String {
     const EXPECTED: &'static str = "a text";
-    const IS_TEXT: bool = true;
 
     fn parse(text: &str) -> Result<Self, InvalidValue> {
         Ok(text.to_owned())
@@ -86,7 +100,12 @@ impl ScalarValue for bool {
     }
 
     fn schema() -> Value {
-        json!({ "type": "boolean" })
+        let words = ["true", "True", "TRUE", "false", "False", "FALSE"];
+        json!({
+            "title": "`true` or `false`",
+            "type": ["boolean", "string"],
+            "pattern": grammar::or_variable(&words.join("|")),
+        })
     }
 }
 
@@ -104,7 +123,45 @@ impl ScalarValue for u64 {
     }
 
     fn schema() -> Value {
-        json!({ "type": "integer", "minimum": 0 })
+        grammar::number(grammar::ANY)
+    }
+}
+
+impl<T: Word> ScalarValue for T {
+    const EXPECTED: &'static str = "one word";
+
+    fn instead() -> String {
+        let words: Vec<_> = T::WORDS.iter().map(|word| format!("`{word}`")).collect();
+        format!("write one of {}", words.join(" "))
+    }
+
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
+        T::of_word(text).ok_or_else(|| unknown_word(text, T::WORDS))
+    }
+
+    fn schema() -> Value {
+        grammar::words(T::WORDS)
+    }
+}
+
+/// The error for an unknown word.
+fn unknown_word(text: &str, words: &[&str]) -> InvalidValue {
+    let help = match nearest(text, words) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("write {}", either(words)),
+    };
+    if Glob::looks_like_glob(text) {
+        return InvalidValue::of_glob(text, "a word", help);
+    }
+    InvalidValue::with(format!("unknown value `{text}`"), help)
+}
+
+/// `a`, `b` or `c`.
+fn either(words: &[&str]) -> String {
+    let quoted: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
+    match quoted.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => quoted.concat(),
     }
 }
 
@@ -128,7 +185,7 @@ impl ScalarValue for Nodes {
     }
 
     fn schema() -> Value {
-        json!({ "anyOf": [{ "enum": ["auto"] }, { "type": "integer", "minimum": 1, "maximum": u32::MAX }] })
+        json!({ "anyOf": [{ "enum": ["auto"] }, grammar::number(grammar::COUNT)] })
     }
 }
 
@@ -151,7 +208,7 @@ impl ScalarValue for RouteSeries {
     }
 
     fn schema() -> Value {
-        json!({ "anyOf": [{ "enum": ["off"] }, { "type": "integer", "minimum": 1, "maximum": u32::MAX }] })
+        json!({ "anyOf": [{ "enum": ["off"] }, grammar::number(grammar::COUNT)] })
     }
 }
 
@@ -165,7 +222,13 @@ impl ScalarValue for SampleRatio {
     }
 
     fn schema() -> Value {
-        json!({ "type": "number", "minimum": 0, "maximum": 1 })
+        json!({
+            "title": "share",
+            "type": ["number", "string"],
+            "minimum": 0,
+            "maximum": 1,
+            "pattern": grammar::or_variable(r"0+(?:\.[0-9]*)?|\.[0-9]+|0*1(?:\.0*)?"),
+        })
     }
 }
 
@@ -177,12 +240,7 @@ impl ScalarValue for units::Span {
     }
 
     fn schema() -> Value {
-        json!({
-            "type": ["string", "integer"],
-            "pattern": "^[0-9]+ *(ms|s|m|h|d)$",
-            "maximum": 0,
-            "examples": ["500ms", "20s", "3m", "1h", "7d"],
-        })
+        grammar::span(grammar::ANY_TIME)
     }
 }
 
@@ -194,13 +252,12 @@ impl ScalarValue for units::Size {
     }
 
     fn schema() -> Value {
-        json!({ "type": ["string", "integer"], "examples": ["64KiB", "10MiB", 0] })
+        grammar::size(grammar::ANY)
     }
 }
 
 impl ScalarValue for SocketAddr {
     const EXPECTED: &'static str = "an address with a port";
-    const IS_TEXT: bool = true;
 
     fn parse(text: &str) -> Result<Self, InvalidValue> {
         text.parse()
@@ -208,7 +265,7 @@ impl ScalarValue for SocketAddr {
     }
 
     fn schema() -> Value {
-        json!({ "type": "string", "examples": ["0.0.0.0:8080", "[::]:8080"] })
+        json!({ "title": "address with port", "type": "string", "examples": ["0.0.0.0:8080", "[::]:8080"] })
     }
 }
 
@@ -242,15 +299,24 @@ fn socket_advice(text: &str) -> String {
 /// An address or network; a bare address is a network of one.
 impl ScalarValue for IpNet {
     const EXPECTED: &'static str = "an address or network";
-    const IS_TEXT: bool = true;
 
     fn parse(text: &str) -> Result<Self, InvalidValue> {
-        network(text).map_err(InvalidValue::from)
+        network_or_help(text)
     }
 
     fn schema() -> Value {
-        json!({ "type": "string", "examples": ["198.51.100.0/24", "2001:db8::/32"] })
+        json!({ "title": "address or network", "type": "string", "examples": ["198.51.100.0/24", "2001:db8::/32"] })
     }
+}
+
+/// An address or network. Where globs may be expected, one gets help of its own.
+pub fn network_or_help(text: &str) -> Result<IpNet, InvalidValue> {
+    network(text).map_err(|error| match error {
+        InvalidNetwork::NotAnAddress(text) if Glob::looks_like_glob(&text) => {
+            InvalidValue::of_glob(&text, "an address", "write a network such as `198.51.100.0/24`")
+        }
+        error => InvalidValue::from(error),
+    })
 }
 
 #[cfg(test)]

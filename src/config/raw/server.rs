@@ -4,23 +4,21 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use ipnet::IpNet;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::forms::ListOf;
-use super::forms::OneOrList;
-use super::listen_address::FileMode;
-use super::section::section;
-use super::value::RawValue;
-use super::value::Spanned;
-use super::value::Text;
-use super::words::words;
-use crate::config::mistakes::Mistakes;
-use crate::config::yaml::Content;
-use crate::config::yaml::Node;
-use crate::listen::ListenAddress;
-use crate::units::Size;
-use crate::units::Span;
+use super::field::section;
+use super::forms::{ListOf, OneOrList};
+use crate::config::diagnostic::Mistakes;
+use crate::config::raw::forms::{InvalidValue, RawValue, Spanned, Text};
+use crate::config::raw::grammar;
+use crate::config::raw::scalar::ScalarValue;
+use crate::config::yaml::{Content, Node};
+use crate::gateway::GatewaySettings;
+use crate::listen::bind::UNIX_SOCKET;
+use crate::listen::{ConnectionSettings, ListenAddress};
+use crate::record::LogFormat;
+use crate::words::units::{Size, Span};
+use crate::words::word::words;
 
 /// An entry of `listen`: an address, or a map with the address and more.
 #[derive(Clone, Debug)]
@@ -88,9 +86,10 @@ section! {
 }
 
 words! {
-    /// What a listener serves besides requests that are forwarded.
-    Serves {
-        "decisions" => Decisions,
+    /// What a listener serves besides requests that are forwarded. It compiles to whether it
+    /// answers proxies that ask.
+    pub enum Serves {
+        Decisions = "decisions",
     }
 }
 
@@ -140,16 +139,6 @@ section! {
     }
 }
 
-words! {
-    /// Which rate limit headers responses carry.
-    HeaderStyle {
-        "ietf" => Ietf,
-        "legacy" => Legacy,
-        "both" => Both,
-        "off" => Off,
-    }
-}
-
 section! {
     /// The request log, on standard output, and the operational log, on standard error.
     Log {
@@ -158,7 +147,7 @@ section! {
         level: Spanned<Level>,
         /// The format of both logs: `json`; `ecs`, the Elastic Common Schema; `otel`, the log data model of
         /// OpenTelemetry; or `human`. Default: `human` on a terminal, `json` elsewhere.
-        format: Spanned<Format>,
+        format: Spanned<LogFormat>,
         /// Write a line for each request. Default: true.
         requests: Spanned<bool>,
         /// Write the query of each request, which may contain tokens and passwords. Default: false.
@@ -167,23 +156,13 @@ section! {
 }
 
 words! {
-    /// How important a message is.
-    Level {
-        "error" => Error,
-        "warn" => Warn,
-        "info" => Info,
-        "debug" => Debug,
-        "trace" => Trace,
-    }
-}
-
-words! {
-    /// The format of log lines.
-    Format {
-        "json" => Json,
-        "ecs" => Ecs,
-        "otel" => Otel,
-        "human" => Human,
+    /// How important a message is. It compiles to a level of `tracing`.
+    pub enum Level {
+        Error = "error",
+        Warn = "warn",
+        Info = "info",
+        Debug = "debug",
+        Trace = "trace",
     }
 }
 
@@ -191,25 +170,24 @@ section! {
     /// Bounds of connections and requests.
     Server {
         /// The longest head of a request; a longer one is answered 431. Also the longest head of an answer where this
-        /// is more than 100KiB; a longer one is answered 502. Default: 64KiB.
-        max_header_bytes: Spanned<Size>,
+        /// is more than 100KiB; a longer one is answered 502.
+        max_header_bytes: Spanned<Size> => HEADER_BYTES = Size(ConnectionSettings::DEFAULT.max_header_bytes as u64),
         /// The longest body of a request; a longer one is answered 413. 0 (default): no bound, bodies stream.
         max_body: Spanned<Size>,
-        /// How many bytes of a body a key or an outcome may read. Default: 64KiB.
-        inspect_body: Spanned<Size>,
+        /// How many bytes of a body a key or an outcome may read.
+        inspect_body: Spanned<Size> => INSPECTED_BYTES = Size(GatewaySettings::INSPECT_BODY as u64),
         /// How long the gateway waits for clients.
         timeouts: ServerTimeouts,
         /// How many header fields a request may have; more are answered 431. Also how many an answer may have where
-        /// this is more than 1000. Default: 100.
-        max_headers: Spanned<u64>,
+        /// this is more than 1000.
+        max_headers: Spanned<u64> => HEADERS = ConnectionSettings::DEFAULT.max_headers,
         /// How many client connections may be open at a time. 0 (default): as many as the file descriptors of the
         /// process allow.
         max_connections: Spanned<u64>,
         /// How many connections one client address may have open at a time. 0 (default): no bound.
         max_connections_per_client: Spanned<u64>,
         /// How many requests may be held at a time by `delay` and `tarpit`. Requests beyond that are denied at once.
-        /// Default: 10000.
-        max_held: Spanned<u64>,
+        max_held: Spanned<u64> => HELD = GatewaySettings::MAX_HELD,
         /// What some clients send and the gateway refuses otherwise: `bare_lf`, lines of a head over HTTP/1.1 that end in LF
         /// without CR; `utf8_target`, letters beyond ASCII in a target, which the application gets percent-encoded. Default:
         /// none.
@@ -218,29 +196,129 @@ section! {
 }
 
 words! {
-    /// What is accepted of clients beyond HTTP.
-    Accept {
-        "bare_lf" => BareLf,
-        "utf8_target" => Utf8Target,
+    /// What is accepted of clients beyond HTTP. Each compiles to a
+    /// setting of its own.
+    pub enum Accept {
+        BareLf = "bare_lf",
+        Utf8Target = "utf8_target",
     }
 }
 
 section! {
     /// How long the gateway waits for clients.
     ServerTimeouts {
-        /// How long the head of a request may take. Default: 10s.
-        header: Spanned<Span>,
-        /// How long reading or writing a body may make no progress. Default: 30s.
-        body_idle: Spanned<Span>,
+        /// How long the head of a request may take.
+        header: Spanned<Span> => SOME_TIME = Span(ConnectionSettings::DEFAULT.header),
+        /// How long reading or writing a body may make no progress.
+        body_idle: Spanned<Span> => SOME_TIME = Span(ConnectionSettings::DEFAULT.body_idle),
         /// The lowest speed of a body in bytes per second, measured over each `body_idle` after the first and only
-        /// while the gateway waits for the client. 0: no bound. Default: 100.
-        body_rate: Spanned<u64>,
-        /// How long a connection may be idle between two requests. Default: 75s.
-        keepalive: Spanned<Span>,
-        /// How long requests under way may take once the gateway stops. Default: 30s.
-        drain: Spanned<Span>,
+        /// while the gateway waits for the client. 0: no bound.
+        body_rate: Spanned<u64> => BODY_RATE = ConnectionSettings::DEFAULT.body_rate,
+        /// How long a connection may be idle between two requests.
+        keepalive: Spanned<Span> => SOME_TIME = Span(ConnectionSettings::DEFAULT.keepalive),
+        /// How long requests under way may take once the gateway stops.
+        drain: Spanned<Span> = Span(ConnectionSettings::DEFAULT.drain),
         /// How long the gateway goes on as before when it is told to stop, while `/readyz` answers 503, so that load
-        /// balancers notice. At most 1h. Default: 0s.
-        lame_duck: Spanned<Span>,
+        /// balancers notice. At most 1h.
+        lame_duck: Spanned<Span> => LAME_DUCK = Span(ConnectionSettings::DEFAULT.lame_duck),
+    }
+}
+
+// Where a listener is, and who may connect to it.
+
+/// In bytes: what the kernel takes (unix(7)), less the zero byte at its end.
+const LONGEST_SOCKET_PATH: usize = 107;
+
+impl ScalarValue for ListenAddress {
+    const EXPECTED: &'static str = "an address with a port, or `unix:` and a path";
+
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
+        if let Some(path) = text.strip_prefix(UNIX_SOCKET) {
+            let path = unix_socket_path(path, "unix:/run/portcullis.sock")?;
+            return Ok(Self::UnixSocket(path.into()));
+        }
+        if text.starts_with('/') {
+            return Err(InvalidValue::with(
+                format!("`{text}` is not an address with a port"),
+                format!("write `unix:{text}` for a Unix socket"),
+            ));
+        }
+        SocketAddr::parse(text).map(Self::Ip)
+    }
+
+    fn schema() -> Value {
+        json!({ "title": "address with port", "type": "string", "examples": ["0.0.0.0:8080", "[::]:8080", "unix:/run/portcullis.sock"] })
+    }
+}
+
+/// The path of a Unix socket: absolute, and no longer than the kernel takes. `example` is how one is written.
+pub fn unix_socket_path<'p>(path: &'p str, example: &str) -> Result<&'p str, InvalidValue> {
+    let fault = if !path.starts_with('/') {
+        "is not an absolute path"
+    } else if path.contains(|char: char| char.is_control()) {
+        "is not a path: it holds a control character"
+    } else if path.len() > LONGEST_SOCKET_PATH {
+        "is longer than the 107 bytes that a Unix socket's path may have"
+    } else {
+        return Ok(path);
+    };
+    Err(InvalidValue::with(format!("`{path}` {fault}"), format!("write where the socket is: `{example}`")))
+}
+
+/// The permissions of a file, as chmod takes them in digits.
+#[derive(Clone, Copy, Debug)]
+pub struct FileMode(pub u32);
+
+impl ScalarValue for FileMode {
+    const EXPECTED: &'static str = "the permissions of a file, such as `0660`";
+
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
+        let digits = text.strip_prefix("0o").or_else(|| text.strip_prefix('0')).unwrap_or(text);
+        let is_mode = digits.len() == 3 && digits.bytes().all(|digit| matches!(digit, b'0'..=b'7'));
+        match u32::from_str_radix(digits, 8) {
+            Ok(mode) if is_mode => Ok(Self(mode)),
+            _ => Err(InvalidValue::with(
+                format!("`{text}` is not the permissions of a file"),
+                "write three octal digits behind a zero, as chmod takes them: `0660` for the gateway's user and group",
+            )),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({
+            "title": "text",
+            "type": ["string", "integer"],
+            "pattern": grammar::or_variable("(?:0o?[0-7]|[1-7])[0-7]{2}"),
+            "minimum": 100,
+            "maximum": 777,
+            "examples": ["0660"],
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unix_socket_is_an_absolute_path_behind_its_word() {
+        let address = ListenAddress::parse("unix:/run/A file.sock").unwrap();
+        assert_eq!(address.to_string(), "unix:/run/A file.sock");
+        assert!(matches!(ListenAddress::parse("127.0.0.1:80"), Ok(ListenAddress::Ip(_))));
+        for text in
+            ["unix:", "unix:run.sock", "unix:@name", "/run/a.sock", "unix:/a\nb", &format!("unix:/{}", "a".repeat(107))]
+        {
+            assert!(ListenAddress::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_mode_is_three_octal_digits() {
+        for text in ["0660", "660", "0o660"] {
+            assert_eq!(FileMode::parse(text).unwrap().0, 0o660);
+        }
+        for text in ["066", "6600", "0x1b0", "0680", "rw-rw----", "+660", "01660"] {
+            assert!(FileMode::parse(text).is_err(), "{text}");
+        }
     }
 }

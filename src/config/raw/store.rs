@@ -1,12 +1,15 @@
 //! The `store` section: where counts are kept.
 
+use super::field::section;
 use super::forms::OneOrList;
-use super::section::section;
-use super::value::Spanned;
-use super::value::Text;
-use super::words::words;
-use crate::store::settings::Nodes;
-use crate::units::Span;
+use crate::config::raw::forms::{Spanned, Text};
+use crate::rules::limit::OnFailure;
+use crate::store::any_store::Nodes;
+use crate::store::redis::{HashSlot, Mode};
+use crate::store::{memory, redis};
+use crate::upstream::{Balance, HealthCheck, Timeouts};
+use crate::words::units::Span;
+use crate::words::word::words;
 
 section! {
     /// Where counts are kept.
@@ -41,13 +44,12 @@ section! {
         mode: Spanned<Mode>,
         /// How long Redis may be silent while it owes an answer. After that, requests are decided without Redis until it
         /// answers again.
-        /// Default: 100ms.
-        timeout: Spanned<Span>,
+        timeout: Spanned<Span> => SOME_TIME = Span(redis::Settings::TIMEOUT),
         /// How many replicas must have a charge before it counts as made (`WAIT`). If they have it not within half of
         /// `timeout`, the server counts as down. Default: 0.
-        wait: Spanned<u64>,
-        /// How the name of every key begins. Gateways with the same prefix count together. Default: portcullis.
-        key_prefix: Text,
+        wait: Spanned<u64> => REPLICAS,
+        /// How the name of every key begins. Gateways with the same prefix count together.
+        key_prefix: Text = redis::Settings::KEY_PREFIX,
         /// With `mode: cluster`, what decides in which hash slot a key is: the `key` itself (default), so that all servers have as
         /// much to do, or the `client` in it, so that one call decides all limits of a client.
         hash_slot: Spanned<HashSlot>,
@@ -58,36 +60,10 @@ section! {
 }
 
 words! {
-    /// How the Redis servers work together.
-    Mode {
-        "single" => Single,
-        "cluster" => Cluster,
-        "sentinel" => Sentinel,
-    }
-}
-
-words! {
-    /// What decides in which hash slot of a cluster a key is.
-    HashSlot {
-        "key" => Key,
-        "client" => Client,
-    }
-}
-
-words! {
-    /// What to do while Redis does not answer.
-    OnFailure {
-        "local" => Local,
-        "allow" => Allow,
-        "deny" => Deny,
-    }
-}
-
-words! {
-    /// Whether gateways hold units of limits.
-    Leases {
-        "auto" => Auto,
-        "off" => Off,
+    /// Whether gateways hold units of limits. They compile to whether they do.
+    pub enum Leases {
+        Auto = "auto",
+        Off = "off",
     }
 }
 
@@ -95,13 +71,87 @@ section! {
     /// Counts in the memory of this process.
     Memory {
         /// How many keys are remembered. When the store is full, keys with no limit reached are removed first.
-        /// Default: 1000000.
-        max_keys: Spanned<u64>,
+        max_keys: Spanned<u64> => CAPACITY = memory::Settings::MAX_KEYS,
         /// How many sessions of signed-in people are remembered, in this process and in Redis. When they are full, those
-        /// whose last use is the longest ago are forgotten first. Default: 1000000.
-        max_sessions: Spanned<u64>,
+        /// whose last use is the longest ago are forgotten first.
+        max_sessions: Spanned<u64> => CAPACITY = memory::Settings::MAX_SESSIONS,
         /// A file in which bans, known clients, sessions and the signing keys of device cookies survive a restart.
         /// Default: none, they end with the process.
         snapshot: Text,
+    }
+}
+
+section! {
+    /// An application: its servers, and how the gateway uses them.
+    Upstream {
+        /// URLs of its servers, such as `http://10.0.1.5:8000`, or `http://unix:/run/app.sock` for a Unix socket. The
+        /// gateway verifies the certificate of an `https://` server.
+        servers: OneOrList<Text>,
+        /// Which server gets the next request: the one with the fewest (`least_requests`, default), the next in turn
+        /// (`round_robin`), or always the same for one client (`client_ip`).
+        balance: Spanned<Balance>,
+        /// The Host that the application sees: the one the client sent (`preserve`, default), or a fixed host name.
+        host: Text,
+        /// Health checks. Default: none.
+        health: Health,
+        /// How long each step towards the application may take.
+        timeouts: UpstreamTimeouts,
+        /// How the gateway verifies `https://` servers.
+        tls: UpstreamTls,
+        /// Speak HTTP/2 to the servers: negotiated by ALPN at `https://`, with prior knowledge at `http://`. Default:
+        /// false.
+        http2: Spanned<bool>,
+        /// How many idle connections the gateway keeps to each server, all cores together; 0: none. Unused ones end by
+        /// `timeouts.idle`. Default: as many as were in use lately and descriptors allow.
+        max_idle: Spanned<u64>,
+    }
+    required {
+        servers => "write where the application is: `servers: [http://127.0.0.1:8000]`",
+    }
+}
+
+section! {
+    /// How the gateway verifies `https://` servers.
+    UpstreamTls {
+        /// A file with the CA certificates that the gateway trusts for these servers, in PEM. Default: the
+        /// certificates of the system.
+        ca: Text,
+        /// The name that the certificate must be for, also sent as SNI. Default: the host in the URL.
+        server_name: Text,
+    }
+}
+
+section! {
+    /// Health checks of the servers.
+    Health {
+        /// The path that the gateway requests. A status from 200 to 399 is a good answer.
+        path: Text,
+        /// The `Host` of the checks, for an application that answers only to its own names. Default: the upstream's
+        /// `host`, or the server as its URL names it.
+        host: Text,
+        /// The time between two checks.
+        every: Spanned<Span> => SOME_TIME = Span(HealthCheck::EVERY),
+        /// How long an answer may take.
+        timeout: Spanned<Span> => SOME_TIME = Span(HealthCheck::TIMEOUT),
+        /// How many good answers in a row make a server healthy.
+        healthy: Spanned<u64> => COUNT = HealthCheck::HEALTHY,
+        /// How many bad answers in a row make a server unhealthy.
+        unhealthy: Spanned<u64> => COUNT = HealthCheck::UNHEALTHY,
+    }
+    required {
+        path => "write the path to request: `path: /healthz`",
+    }
+}
+
+section! {
+    /// How long each step towards the application may take.
+    UpstreamTimeouts {
+        /// Connecting; 504 beyond.
+        connect: Spanned<Span> => SOME_TIME = Span(Timeouts::DEFAULT.connect),
+        /// From the end of the request to the head of the answer (504 beyond), and between two parts of the answer's
+        /// body. Default: 60s.
+        response: Spanned<Span> => SOME_TIME,
+        /// How long an unused connection is kept open. Default: 60s.
+        idle: Spanned<Span> => SOME_TIME,
     }
 }

@@ -2,24 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::forms::MapOf;
-use super::forms::OneOrList;
-use super::invalid_value::InvalidValue;
+use super::field::section;
+use super::forms::{MapOf, OneOrList};
+use super::grammar;
 use super::scalar::ScalarValue;
-use super::section::section;
-use super::value::RawValue;
-use super::value::Spanned;
-use super::value::Text;
-use super::words::words;
-use crate::config::mistakes::Mistakes;
+use crate::config::diagnostic::Mistakes;
+use crate::config::raw::forms::{InvalidValue, RawValue, Spanned, Text};
 use crate::config::source::SourceRange;
-use crate::config::yaml::Content;
-use crate::config::yaml::Node;
-use crate::spelling::nearest;
-use crate::units::Span;
+use crate::config::yaml::{Content, Node};
+use crate::rules::limit::ChallengeKind;
+use crate::words::units::{Span, nearest};
 
 /// What happens beyond a limit.
 #[derive(Clone, Debug)]
@@ -35,22 +29,15 @@ section! {
         /// Deny, with a response of its own.
         deny: DenyResponse,
         /// Hold the request for this long, then forward it.
-        delay: Spanned<Span>,
+        delay: Spanned<Span> => HELD_FOR,
         /// Hold the request for this long, then deny it.
-        tarpit: Spanned<Span>,
+        tarpit: Spanned<Span> => HELD_FOR,
         /// Deny the key for this long, whatever its counters say. Of a list, each further ban takes the next length.
-        ban: OneOrList<Spanned<Span>>,
+        ban: OneOrList<Spanned<Span>> => BAN,
         /// Deny with a page whose proof of work buys one more budget: `pow`.
-        challenge: Spanned<Challenge>,
+        challenge: Spanned<ChallengeKind>,
         /// Names of webhooks in the `notify` section that get a message.
         notify: OneOrList<Text>,
-    }
-}
-
-words! {
-    /// What a client has to solve.
-    Challenge {
-        "pow" => Pow,
     }
 }
 
@@ -151,6 +138,14 @@ impl ScalarValue for Status {
     }
 
     fn schema() -> Value {
-        json!({ "type": "integer", "minimum": 200, "maximum": 599 })
+        let bodiless = [204, 205, 304];
+        json!({
+            "title": "number",
+            "type": ["integer", "string"],
+            "minimum": 200,
+            "maximum": 599,
+            "not": { "enum": bodiless },
+            "pattern": grammar::or_variable("20[0-36-9]|30[0-35-9]|2[1-9][0-9]|3[1-9][0-9]|[45][0-9]{2}"),
+        })
     }
 }

@@ -3,23 +3,12 @@
 use std::collections::HashMap;
 use std::mem;
 
-use saphyr_parser::Event;
-use saphyr_parser::Parser;
-use saphyr_parser::ScalarStyle;
-use saphyr_parser::ScanError;
-use saphyr_parser::Span;
+use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span};
 
-use super::map_entries::MERGE_KEY;
-use super::map_entries::MapEntries;
-use super::node::Content;
-use super::node::MapKey;
-use super::node::Node;
-use super::syntax_help::syntax_help;
-use crate::config::environment::Environment;
-use crate::config::environment::InvalidVariable;
-use crate::config::environment::substitute;
-use crate::config::mistakes::Mistakes;
-use crate::config::source::SourceRange;
+use crate::config::diagnostic::Mistakes;
+use crate::config::secrets::Place;
+use crate::config::source::{Environment, InvalidVariable, SourceRange, substitute};
+use crate::config::yaml::{Content, MERGE_KEY, MapEntries, MapKey, Node, syntax_help};
 
 /// Reads the one document of a text. `None`: there is none, or a mistake was found that leaves no tree.
 pub fn parse(text: &str, source: u16, environment: Environment<'_>, mistakes: &mut Mistakes) -> Option<Node> {
@@ -35,7 +24,7 @@ pub fn parse_foreign(text: &str, source: u16, environment: Environment<'_>, mist
 /// Reading stops. The mistake has been reported.
 struct Stop;
 
-/// What a text may hold.
+/// The features that a text may use.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Style {
     /// One document, in which everything is written out.
@@ -59,6 +48,8 @@ struct TreeBuilder<'t> {
 /// A list or map that is not closed yet.
 struct OpenNode {
     at: SourceRange,
+    /// Where its values stand; of a map, before its keys.
+    place: Place,
     anchor: usize,
     /// The number of nodes before it.
     nodes_before: usize,
@@ -67,7 +58,7 @@ struct OpenNode {
 
 enum OpenContent {
     List(Vec<Node>),
-    Map { entries: MapEntries, key: Option<Key> },
+    Map { entries: MapEntries, key: Option<Key>, place: Place },
 }
 
 /// A key without its value yet.
@@ -118,6 +109,7 @@ impl<'t> TreeBuilder<'t> {
                 documents.extend(self.root.take());
             }
         }
+        self.mistakes.note_all_read(self.source);
         if self.style == Style::Foreign {
             documents.retain(|document| document.content != Content::Nothing);
         }
@@ -130,7 +122,12 @@ impl<'t> TreeBuilder<'t> {
             Event::Scalar(text, style, anchor, tag) => {
                 self.refuse_tag(at, tag.as_deref());
                 let content = self.scalar(&text, style, at);
-                self.finish(Node { at, content }, anchor, self.nodes)
+                let node = Node { at, content };
+                if span.start.line() < span.end.line() {
+                    self.mistakes.note_end(at, number(span.end.line()), number(span.end.col() + 1));
+                }
+                self.note(&node, self.value_place());
+                self.finish(node, anchor, self.nodes)
             }
             Event::SequenceStart(anchor, tag) => {
                 self.refuse_tag(at, tag.as_deref());
@@ -138,7 +135,7 @@ impl<'t> TreeBuilder<'t> {
             }
             Event::MappingStart(anchor, tag) => {
                 self.refuse_tag(at, tag.as_deref());
-                let inside = OpenContent::Map { entries: MapEntries::default(), key: None };
+                let inside = OpenContent::Map { entries: MapEntries::default(), key: None, place: self.value_place() };
                 self.open(SourceRange { length: 1, ..at }, anchor, inside)
             }
             Event::SequenceEnd | Event::MappingEnd => {
@@ -154,6 +151,7 @@ impl<'t> TreeBuilder<'t> {
                     self.mistakes.report(at, "this alias is inside the value that it repeats", "write the value out");
                     return Err(Stop);
                 };
+                self.note(&node, self.value_place());
                 let before = self.nodes;
                 // The node itself is added by `finish`.
                 self.nodes += size - 1;
@@ -171,7 +169,8 @@ impl<'t> TreeBuilder<'t> {
             self.mistakes.report(at, message, "no part of a configuration is that deep: is a bracket not closed?");
             return Err(Stop);
         }
-        self.stack.push(OpenNode { at, anchor, nodes_before: self.nodes, inside });
+        let place = self.value_place();
+        self.stack.push(OpenNode { at, place, anchor, nodes_before: self.nodes, inside });
         Ok(())
     }
 
@@ -189,14 +188,18 @@ impl<'t> TreeBuilder<'t> {
         if anchor > 0 {
             self.anchors.insert(anchor, (node.clone(), self.nodes - nodes_before));
         }
+        let (outer, map) = self.stack.last().map_or((Place::Document, node.at), |frame| (frame.place, frame.at));
         match self.stack.last_mut().map(|frame| &mut frame.inside) {
             None => self.root = Some(node),
             Some(OpenContent::List(items)) => items.push(node),
-            Some(OpenContent::Map { entries, key }) => match key.take() {
+            Some(OpenContent::Map { entries, key, place }) => match key.take() {
                 Some(Key::New(name)) => entries.push(name, node),
                 Some(Key::Merge) => entries.merge(node, self.mistakes),
                 Some(Key::Refused) => {}
-                None => *key = Some(accept_key(node, entries, self.style, self.mistakes)),
+                None => {
+                    *place = place_below(outer, &node);
+                    *key = Some(accept_key(node, map, entries, self.style, self.mistakes));
+                }
             },
         }
         Ok(())
@@ -218,6 +221,31 @@ impl<'t> TreeBuilder<'t> {
                 };
                 self.mistakes.report_unknown(at, error.to_string(), help);
                 Content::Scalar(text.to_owned())
+            }
+        }
+    }
+
+    /// Where the next value stands, or the next key.
+    fn value_place(&self) -> Place {
+        match self.stack.last().map(|frame| (&frame.inside, frame.place)) {
+            Some((OpenContent::Map { key: Some(_), place, .. }, _)) => *place,
+            Some((_, place)) => place,
+            None if self.style == Style::Ours => Place::Document,
+            // Another program's file has no webhooks of ours.
+            None => Place::Public,
+        }
+    }
+
+    /// Notes the secrets in a value.
+    fn note(&mut self, node: &Node, place: Place) {
+        match &node.content {
+            Content::Nothing => {}
+            Content::Scalar(text) => self.mistakes.note_value(node.at, text, place),
+            Content::List(items) => items.iter().for_each(|item| self.note(item, place)),
+            Content::Map(entries) => {
+                for (key, value) in entries {
+                    self.note(value, place.below(&key.text));
+                }
             }
         }
     }
@@ -259,13 +287,22 @@ impl<'t> TreeBuilder<'t> {
     }
 }
 
-fn accept_key(node: Node, entries: &mut MapEntries, style: Style, mistakes: &mut Mistakes) -> Key {
+/// Where the value of a key stands.
+fn place_below(outer: Place, key: &Node) -> Place {
+    match &key.content {
+        Content::Scalar(text) => outer.below(text),
+        _ => outer,
+    }
+}
+
+fn accept_key(node: Node, map: SourceRange, entries: &mut MapEntries, style: Style, mistakes: &mut Mistakes) -> Key {
     let Content::Scalar(text) = node.content else {
         mistakes.report(
             node.at,
             format!("a key must be a name, not {}", node.kind()),
             "write a text that begins with `{` or `[` in quotes",
         );
+        mistakes.note_unsure(map);
         return Key::Refused;
     };
     if text == MERGE_KEY && style == Style::Ours {
@@ -274,6 +311,7 @@ fn accept_key(node: Node, entries: &mut MapEntries, style: Style, mistakes: &mut
             "merge keys are not supported",
             "use an anchor and its alias (`&name`, `*name`), which repeat a whole value",
         );
+        mistakes.note_unsure(map);
         return Key::Refused;
     }
     if let Some(first) = entries.begin(&text, node.at) {

@@ -3,8 +3,8 @@ use std::fmt::Write;
 use proptest::prelude::*;
 
 use super::*;
-use crate::config::mistakes::Mistakes;
-use crate::config::source::Source;
+use crate::config::diagnostic::Mistakes;
+use crate::config::source::SourceText;
 
 fn environment(name: &str) -> Option<String> {
     (name == "HOME_NET").then(|| "10.0.0.0/8".to_owned())
@@ -12,7 +12,7 @@ fn environment(name: &str) -> Option<String> {
 
 fn read(text: &str) -> (Option<Node>, Vec<String>) {
     let mut mistakes = Mistakes::default();
-    let source = mistakes.source(Source::new("f", text.to_owned()));
+    let source = mistakes.source(SourceText::new("f", text.to_owned()));
     let node = parse(text, source, &environment, &mut mistakes);
     let said = mistakes.into_sorted().into_iter();
     (node, said.map(|mistake| format!("{}:{}: {}", mistake.line, mistake.column, mistake.message)).collect())
@@ -42,7 +42,7 @@ fn check(text: &str, expected: &str) {
 #[track_caller]
 fn check_advice(text: &str, expected: &str) {
     let mut mistakes = Mistakes::default();
-    let source = mistakes.source(Source::new("f", text.to_owned()));
+    let source = mistakes.source(SourceText::new("f", text.to_owned()));
     parse(text, source, &environment, &mut mistakes);
     let help = mistakes.into_sorted().pop().and_then(|mistake| mistake.help).unwrap_or_default();
     assert!(help.contains(expected), "{help}");

@@ -3,42 +3,29 @@
 use std::pin::pin;
 
 use bytes::Bytes;
-use envoy_types::pb::envoy::config::core::v3::Address;
-use envoy_types::pb::envoy::config::core::v3::SocketAddress;
-use envoy_types::pb::envoy::config::core::v3::address;
-use envoy_types::pb::envoy::service::auth::v3::CheckRequest;
-use envoy_types::pb::envoy::service::auth::v3::CheckResponse;
-use envoy_types::pb::envoy::service::auth::v3::DeniedHttpResponse;
-use envoy_types::pb::envoy::service::auth::v3::OkHttpResponse;
+use envoy_types::pb::envoy::config::core::v3::{Address, SocketAddress, address};
 use envoy_types::pb::envoy::service::auth::v3::attribute_context::HttpRequest;
 use envoy_types::pb::envoy::service::auth::v3::authorization_server::Authorization;
 use envoy_types::pb::envoy::service::auth::v3::check_response::HttpResponse;
+use envoy_types::pb::envoy::service::auth::v3::{CheckRequest, CheckResponse, DeniedHttpResponse, OkHttpResponse};
 use envoy_types::pb::envoy::r#type::v3::HttpStatus;
 use envoy_types::pb::google::rpc::Status as RpcStatus;
 use http::StatusCode;
-use tonic::Code;
-use tonic::Request;
-use tonic::Response;
-use tonic::Status;
+use tonic::{Code, Request, Response, Status};
 
-use super::call_context::CallContext;
 use super::description;
-use super::description::ATTRIBUTES;
-use super::description::BadDescription;
-use super::description::Description;
-use super::header_values;
-use super::header_values::Write;
-use super::judge::Denied;
-use super::judge::judge;
-use super::request_changes::OriginalFields;
-use super::request_changes::RequestChanges;
-use crate::gateway::Passed;
-use crate::gateway::admit::body::DescribedBody;
-use crate::gateway::admit::body::DescribedEnd;
-use crate::gateway::admit::body::may_have_body;
-use crate::gateway::facts::Front;
+use super::description::{ATTRIBUTES, BadDescription, Description};
+use crate::fronts::envoy::description::Write;
+use crate::fronts::envoy::service::{CallContext, Denied, judge};
+use crate::gateway::body::{DescribedBody, DescribedEnd, may_have_body};
+use crate::gateway::exchange::Exchange;
 use crate::gateway::respond::reply;
-use crate::head::KnownName;
+use crate::gateway::stages::Front;
+use crate::gateway::{Passed, headers};
+use crate::wire::head::{Fields, KnownName};
+
+/// `true`: the body is longer than the part that Envoy shows.
+const PARTIAL_BODY: &str = "x-envoy-auth-partial-body";
 
 #[tonic::async_trait]
 impl Authorization for CallContext {
@@ -88,7 +75,7 @@ fn socket_address(address: Address) -> Option<SocketAddress> {
     }
 }
 
-/// What Envoy shows of a body.
+/// The part of a body that Envoy shows.
 struct ShownBody {
     start: Bytes,
     end: DescribedEnd,
@@ -103,10 +90,10 @@ impl ShownBody {
         Self { start, end }
     }
 
-    /// How the body ends of which Envoy shows so many bytes, which are fewer than we read.
+    /// How a body ends of which Envoy shows `shown` bytes, fewer than the gateway reads.
     ///
-    /// Envoy adds a field where it shows bodies. That field is `false` also where the body goes on behind a full buffer, and
-    /// clients may send it, too. So a body is whole only where it is as long as its head says.
+    /// Envoy adds a field if it shows bodies. The field is `false` also if the body goes on after a full buffer, and
+    /// clients may send it, too. So a body is whole only if it is as long as its head says.
     fn end(http: &HttpRequest, shown: usize) -> DescribedEnd {
         let mut says = values(http, PARTIAL_BODY).peekable();
         let shows_bodies = says.peek().is_some();
@@ -130,9 +117,6 @@ impl ShownBody {
     }
 }
 
-/// `true`: the body is longer than what is shown.
-const PARTIAL_BODY: &str = "x-envoy-auth-partial-body";
-
 /// The values of a header field, in either of both forms.
 fn values<'h>(http: &'h HttpRequest, name: &str) -> impl Iterator<Item = &'h [u8]> {
     fields(http).filter(move |(known, _)| *known == name).map(|(_, value)| value)
@@ -140,7 +124,7 @@ fn values<'h>(http: &'h HttpRequest, name: &str) -> impl Iterator<Item = &'h [u8
 
 fn fields(http: &HttpRequest) -> impl Iterator<Item = (&str, &[u8])> {
     let map = http.headers.iter().map(|(name, value)| (&**name, value.as_bytes()));
-    map.chain(http.header_map.iter().flat_map(|map| &map.headers).map(header_values::name_and_value))
+    map.chain(http.header_map.iter().flat_map(|map| &map.headers).map(description::name_and_value))
 }
 
 fn describe(
@@ -149,7 +133,7 @@ fn describe(
     source: Option<&SocketAddress>,
 ) -> Result<(), BadDescription> {
     let map = http.header_map.as_ref();
-    if map.is_some_and(|map| !http.headers.is_empty() || header_values::has_two_values(&map.headers)) {
+    if map.is_some_and(|map| !http.headers.is_empty() || description::has_two_values(&map.headers)) {
         return Err(BadDescription::Twice("attributes.request.http.header_map"));
     }
     for (name, value) in fields(&http) {
@@ -175,11 +159,10 @@ async fn pass(mut passed: Passed, original: OriginalFields) -> CheckResponse {
     let mut answer = reply::pass(exchange, body).await;
     answer.head.fields.remove(KnownName::CACHE_CONTROL);
     let answered = answer.head.fields.iter();
-    let to_client = answered.map(|field| {
-        header_values::text(field.name.as_str(), field.value, header_values::beside_the_answer(field.name))
-    });
+    let to_client = answered
+        .map(|field| description::text(field.name.as_str(), field.value, description::answer_field_write(field.name)));
     let ok = OkHttpResponse {
-        headers: set.iter().map(|(name, value)| header_values::text(name.as_str(), value, Write::Replace)).collect(),
+        headers: set.iter().map(|(name, value)| description::text(name.as_str(), value, Write::Replace)).collect(),
         headers_to_remove: removed.iter().map(|name| name.as_str().to_owned()).collect(),
         response_headers_to_add: to_client.collect(),
         ..OkHttpResponse::default()
@@ -192,7 +175,7 @@ fn deny(denied: Denied) -> CheckResponse {
     let code = if status == StatusCode::TOO_MANY_REQUESTS { Code::ResourceExhausted } else { Code::PermissionDenied };
     let response = DeniedHttpResponse {
         status: Some(HttpStatus { code: i32::from(status.as_u16()) }),
-        headers: header_values::of_answer(&fields, header_values::text),
+        headers: description::of_answer(&fields, description::text),
         body: String::from_utf8_lossy(&body).into_owned(),
     };
     decision(code, HttpResponse::DeniedResponse(response))
@@ -201,6 +184,65 @@ fn deny(denied: Denied) -> CheckResponse {
 fn decision(code: Code, response: HttpResponse) -> CheckResponse {
     let status = RpcStatus { code: code.into(), ..RpcStatus::default() };
     CheckResponse { status: Some(status), http_response: Some(response), ..CheckResponse::default() }
+}
+
+// The changes to a request that goes on to the application, except those that Envoy makes itself.
+
+const CHANGING: [KnownName; 8] = [
+    KnownName::ACCEPT_ENCODING,
+    KnownName::COOKIE,
+    KnownName::IF_MATCH,
+    KnownName::IF_MODIFIED_SINCE,
+    KnownName::IF_NONE_MATCH,
+    KnownName::IF_RANGE,
+    KnownName::IF_UNMODIFIED_SINCE,
+    KnownName::RANGE,
+];
+
+/// The fields that are set and removed in a request.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct RequestChanges {
+    pub(super) set: Vec<(KnownName, Vec<u8>)>,
+    pub(super) removed: Vec<KnownName>,
+}
+
+/// The fields of a request that the gateway may change, as they came.
+#[derive(Debug)]
+pub(super) struct OriginalFields(Vec<(KnownName, Vec<u8>)>);
+
+impl OriginalFields {
+    pub(super) fn of(fields: &Fields) -> Self {
+        Self(CHANGING.iter().filter(|name| fields.has(**name)).map(|name| (*name, joined(fields, *name))).collect())
+    }
+
+    /// The cookies of the gateway itself are not for the application. An answer that is read for its outcome must be complete,
+    /// unconditional, and in an encoding that can be decoded.
+    pub(super) fn changes(self, exchange: &mut Exchange) -> RequestChanges {
+        let needs_body = exchange.reservation.outcome_rule().map(|rule| rule.needs_body());
+        let request_id = exchange.facts.request_id.as_bytes().to_vec();
+        let fields = &mut exchange.facts.head.fields;
+        headers::strip_request_cookies(fields);
+        if let Some(needs_body) = needs_body {
+            headers::prepare_for_outcome(fields, needs_body);
+        }
+        let mut changes = RequestChanges { set: vec![(KnownName::X_REQUEST_ID, request_id)], removed: Vec::new() };
+        for (name, came) in self.0 {
+            if !fields.has(name) {
+                changes.removed.push(name);
+                continue;
+            }
+            let goes = joined(fields, name);
+            if goes != came {
+                changes.set.push((name, goes));
+            }
+        }
+        changes
+    }
+}
+
+fn joined(fields: &Fields, name: KnownName) -> Vec<u8> {
+    let separator: &[u8] = if name == KnownName::COOKIE { b"; " } else { b", " };
+    fields.get_all(name).collect::<Vec<_>>().join(separator)
 }
 
 #[cfg(test)]

@@ -2,21 +2,34 @@
 
 use std::net::IpAddr;
 
-use http::HeaderName;
-use http::HeaderValue;
-use http::Method;
-use http::StatusCode;
-use http::Version;
+use envoy_types::pb::envoy::config::core::v3::header_value_option::HeaderAppendAction;
+use envoy_types::pb::envoy::config::core::v3::{HeaderValue as EnvoyHeaderValue, HeaderValueOption};
+use envoy_types::pb::google::protobuf::BoolValue;
 use http::uri::Authority;
+use http::{HeaderName, HeaderValue, Method, StatusCode, Version};
 
-use crate::head::Fields;
-use crate::head::KnownName;
-use crate::head::Name;
-use crate::head::RequestHead;
-use crate::head::Target;
 use crate::listen::RefusedHead;
+use crate::wire::head::{Fields, KnownName, Name, NameSet, RequestHead, Target};
 
-/// What Envoy says of a request. Pseudo-header fields stand where others do, or in attributes of their own.
+/// In attributes, as `ext_authz` has them.
+pub(super) const ATTRIBUTES: PartNames = PartNames {
+    source: "attributes.source.address",
+    method: "attributes.request.http.method",
+    path: "attributes.request.http.path",
+    host: "attributes.request.http.host",
+};
+
+/// Among the header fields, as `ext_proc` has them.
+pub(super) const PSEUDO_HEADERS: PartNames =
+    PartNames { source: "source.address", method: ":method", path: ":path", host: ":authority" };
+
+/// In bytes: enough to recognise the request.
+const MAX_LOGGED: usize = 1024;
+
+/// In bytes: four times the longest head that Envoy takes by default.
+const MAX_HEAD: usize = 256 * 1024;
+
+/// Envoy's description of a request. Pseudo-header fields stand where others do, or in attributes of their own.
 #[derive(Debug, Default)]
 pub(super) struct Description {
     method: Option<String>,
@@ -60,7 +73,7 @@ pub(super) struct MalformedHead {
     pub(super) fields: Fields,
 }
 
-/// What the parts are called that each description has, in the messages that it stands in.
+/// The names of the parts of a description, in each kind of message.
 #[derive(Debug)]
 pub(super) struct PartNames {
     pub(super) source: &'static str,
@@ -82,7 +95,7 @@ impl BadDescription {
 }
 
 impl Description {
-    /// Of a call about descriptors, as it is recorded: in the place of the host.
+    /// The description of a call about descriptors: the domain is recorded in place of the host.
     pub(super) fn of_domain(domain: String) -> Self {
         Self { method: Some(Method::POST.to_string()), host: Some(domain), ..Self::default() }
     }
@@ -95,7 +108,7 @@ impl Description {
             ":path" => once(&mut self.path, text()?, ":path"),
             ":authority" => once(&mut self.host, text()?, ":authority"),
             ":scheme" => once(&mut self.scheme, text()?, ":scheme"),
-            // Of an extended CONNECT.
+            // An extended CONNECT has it.
             ":protocol" => Ok(()),
             "transfer-encoding" => {
                 self.announces_body = true;
@@ -152,7 +165,7 @@ impl Description {
         &self.fields
     }
 
-    /// That of the client's connection.
+    /// The scheme of the client's connection.
     pub(super) fn scheme(&self) -> &'static str {
         if self.scheme.as_deref() == Some("https") { "https" } else { "http" }
     }
@@ -200,18 +213,6 @@ impl Description {
     }
 }
 
-/// In attributes, as `ext_authz` has them.
-pub(super) const ATTRIBUTES: PartNames = PartNames {
-    source: "attributes.source.address",
-    method: "attributes.request.http.method",
-    path: "attributes.request.http.path",
-    host: "attributes.request.http.host",
-};
-
-/// Among the header fields, as `ext_proc` has them.
-pub(super) const PSEUDO_HEADERS: PartNames =
-    PartNames { source: "source.address", method: ":method", path: ":path", host: ":authority" };
-
 fn shown(method: Option<&str>, path: Option<&str>, host: Option<&str>) -> RefusedHead {
     let [path, host] = [path, host].map(|part| part.map(|text| start(text).to_owned()));
     let (path, query) = match path.as_deref().and_then(|path| path.split_once('?')) {
@@ -219,7 +220,7 @@ fn shown(method: Option<&str>, path: Option<&str>, host: Option<&str>) -> Refuse
         None => (path, None),
     };
     let method = method.and_then(|method| Method::from_bytes(start(method).as_bytes()).ok());
-    RefusedHead { status: StatusCode::BAD_REQUEST, method, path, query, host }
+    RefusedHead { status: StatusCode::BAD_REQUEST, method, path, query, host, fields: Fields::default() }
 }
 
 /// The start of a text that may have any length, cut at the end of a character.
@@ -227,9 +228,6 @@ fn start(text: &str) -> &str {
     let end = (0..=text.len().min(MAX_LOGGED)).rev().find(|&end| text.is_char_boundary(end));
     &text[..end.unwrap_or_default()]
 }
-
-/// In bytes: enough to recognise what was asked for.
-const MAX_LOGGED: usize = 1024;
 
 /// Sets what may be said twice only in the same words. An empty text says nothing.
 fn once(place: &mut Option<String>, text: String, part: &'static str) -> Result<(), BadDescription> {
@@ -248,8 +246,79 @@ pub(super) fn address(text: &str) -> Option<IpAddr> {
     text.parse::<std::net::SocketAddr>().map(|socket| socket.ip()).or_else(|_| text.parse()).ok()
 }
 
-/// In bytes: four times the longest head that Envoy takes unless it is told otherwise.
-const MAX_HEAD: usize = 256 * 1024;
+// Header fields in Envoy's messages.
+
+const FRAMING: NameSet = NameSet::of(&[KnownName::CONNECTION, KnownName::CONTENT_LENGTH, KnownName::TRANSFER_ENCODING]);
+
+/// The name and the value of a field. The value stands in one of both places.
+pub(super) fn name_and_value(header: &EnvoyHeaderValue) -> (&str, &[u8]) {
+    let value = if header.raw_value.is_empty() { header.value.as_bytes() } else { &header.raw_value };
+    (&header.key, value)
+}
+
+/// Whether a field has two values that differ.
+pub(super) fn has_two_values(headers: &[EnvoyHeaderValue]) -> bool {
+    let differ = |EnvoyHeaderValue { value, raw_value, .. }: &EnvoyHeaderValue| value.as_bytes() != raw_value;
+    headers.iter().any(|header| !header.value.is_empty() && !header.raw_value.is_empty() && differ(header))
+}
+
+/// How Envoy writes a field.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Write {
+    /// Beside others of its name.
+    Append,
+    /// In place of others of its name.
+    Replace,
+}
+
+/// A field whose value is text, as `ext_authz` reads it. Of other bytes a replacement is left.
+pub(super) fn text(name: &str, value: &[u8], write: Write) -> HeaderValueOption {
+    let value = String::from_utf8_lossy(value).into_owned();
+    option(EnvoyHeaderValue { key: name.to_owned(), value, raw_value: Vec::new() }, write)
+}
+
+/// A field whose value is bytes, as `ext_proc` reads it.
+pub(super) fn raw(name: &str, value: &[u8], write: Write) -> HeaderValueOption {
+    option(EnvoyHeaderValue { key: name.to_owned(), value: String::new(), raw_value: value.to_vec() }, write)
+}
+
+#[expect(deprecated, reason = "ext_proc of Envoy does not append without `append`")]
+fn option(header: EnvoyHeaderValue, write: Write) -> HeaderValueOption {
+    let (append, append_action) = match write {
+        Write::Append => (true, HeaderAppendAction::AppendIfExistsOrAdd),
+        Write::Replace => (false, HeaderAppendAction::OverwriteIfExistsOrAdd),
+    };
+    HeaderValueOption {
+        header: Some(header),
+        append: Some(BoolValue { value: append }),
+        append_action: append_action.into(),
+        ..HeaderValueOption::default()
+    }
+}
+
+/// How a field of the gateway is added to the fields of the application's answer. The gateway alone sets the id of the
+/// request.
+pub(super) fn answer_field_write(name: Name<'_>) -> Write {
+    if name == KnownName::X_REQUEST_ID.into() { Write::Replace } else { Write::Append }
+}
+
+/// The fields of an answer in place of the application's. Envoy writes the framing itself.
+pub(super) fn of_answer(
+    fields: &Fields,
+    option: fn(&str, &[u8], Write) -> HeaderValueOption,
+) -> Vec<HeaderValueOption> {
+    let mut options: Vec<HeaderValueOption> = Vec::new();
+    for field in fields.iter() {
+        let name = field.name.as_str();
+        if matches!(field.name, Name::Known(known) if FRAMING.has(known)) {
+            continue;
+        }
+        let is_there = |there: &HeaderValueOption| there.header.as_ref().is_some_and(|header| header.key == name);
+        let write = if options.iter().any(is_there) { Write::Append } else { Write::Replace };
+        options.push(option(name, field.value, write));
+    }
+    options
+}
 
 #[cfg(test)]
 mod tests {

@@ -2,29 +2,21 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Context;
-use std::task::Poll;
-use std::task::ready;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use envoy_types::pb::envoy::service::auth::v3::authorization_server;
 use envoy_types::pb::envoy::service::ext_proc::v3::external_processor_server;
 use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_server;
-use tokio::time::Interval;
-use tokio::time::interval;
-use tonic::Request;
-use tonic::Response;
-use tonic::Status;
+use tokio::time::{Interval, interval};
 use tonic::codegen::tokio_stream::Stream;
-use tonic_health::pb::HealthCheckRequest;
-use tonic_health::pb::HealthCheckResponse;
+use tonic::{Request, Response, Status};
 use tonic_health::pb::health_check_response::ServingStatus;
-use tonic_health::pb::health_server;
 use tonic_health::pb::health_server::Health;
+use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_server};
 
-use super::call_context::CallContext;
-use crate::admin::AdminState;
-use crate::admin::Readiness;
+use crate::admin::{AdminState, Readiness};
+use crate::fronts::envoy::service::CallContext;
 
 #[tonic::async_trait]
 impl Health for CallContext {
@@ -42,7 +34,7 @@ impl Health for CallContext {
         Ok(Response::new(HealthWatch {
             admin: Arc::clone(&self.admin),
             is_known: is_known(&call.into_inner().service),
-            told: None,
+            sent: None,
             looks: interval(LOOK_EVERY),
         }))
     }
@@ -53,7 +45,7 @@ impl Health for CallContext {
 pub(super) struct HealthWatch {
     admin: Arc<AdminState>,
     is_known: bool,
-    told: Option<ServingStatus>,
+    sent: Option<ServingStatus>,
     looks: Interval,
 }
 
@@ -66,8 +58,8 @@ impl Stream for HealthWatch {
             ready!(this.looks.poll_tick(cx));
             let readiness = this.admin.readiness();
             let status = if this.is_known { serving(readiness) } else { ServingStatus::ServiceUnknown };
-            if this.told != Some(status) {
-                this.told = Some(status);
+            if this.sent != Some(status) {
+                this.sent = Some(status);
                 return Poll::Ready(Some(Ok(response(status))));
             }
             if readiness == Readiness::Draining {
@@ -88,7 +80,7 @@ fn response(status: ServingStatus) -> HealthCheckResponse {
     HealthCheckResponse { status: status.into() }
 }
 
-/// The empty name is that of the whole server.
+/// The empty name stands for the whole server.
 fn is_known(service: &str) -> bool {
     let services = [
         "",
@@ -100,5 +92,5 @@ fn is_known(service: &str) -> bool {
     services.contains(&service)
 }
 
-/// A status is told at most so late.
+/// A changed status is sent after at most this time.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

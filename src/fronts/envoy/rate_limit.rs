@@ -3,29 +3,20 @@
 use envoy_types::pb::envoy::config::core::v3::HeaderValue;
 use envoy_types::pb::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
 use envoy_types::pb::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::Entry;
-use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
-use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitResponse;
-use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::Code;
-use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::DescriptorStatus;
-use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::RateLimit;
 use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::rate_limit::Unit;
+use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::{Code, DescriptorStatus, RateLimit};
 use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_server::RateLimitService;
+use envoy_types::pb::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
 use envoy_types::pb::google::protobuf;
-use tonic::Request;
-use tonic::Response;
-use tonic::Status;
+use tonic::{Request, Response, Status};
 
-use super::call_context::CallContext;
-use super::description::BadDescription;
-use super::description::Description;
-use crate::decision::descriptors;
-use crate::decision::descriptors::CurrentLimit;
-use crate::decision::descriptors::DescriptorCall;
-use crate::decision::descriptors::PricedDescriptor;
+use super::description::{BadDescription, Description};
+use crate::fronts::envoy::service::CallContext;
 use crate::gateway::decide::descriptors::DescriptorAnswer;
-use crate::head::Field;
-use crate::key::Descriptor;
-use crate::key::DescriptorEntry;
+use crate::rules::decision::descriptors;
+use crate::rules::decision::descriptors::{CurrentLimit, DescriptorCall, PricedDescriptor};
+use crate::rules::key::{Descriptor, DescriptorEntry};
+use crate::wire::head::Field;
 
 #[tonic::async_trait]
 impl RateLimitService for CallContext {
@@ -104,4 +95,5 @@ fn header(field: Field<'_>) -> HeaderValue {
 
 /// In seconds, as rates in configurations have them.
 const MONTH: u64 = 30 * 86_400;
+
 const YEAR: u64 = 365 * 86_400;

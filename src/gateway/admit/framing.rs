@@ -1,77 +1,16 @@
 //! Checks that a head is one unambiguous request: one target, one host, one framing. An ambiguous head is refused,
 //! never repaired.
 
-use std::net::Ipv4Addr;
-use std::net::Ipv6Addr;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use http::Method;
-use http::StatusCode;
-use http::Version;
+use http::{Method, Version};
 
-use crate::gateway::settings::GatewaySettings;
-use crate::head::Fields;
-use crate::head::KnownName;
-use crate::head::RequestHead;
-use crate::head::Scheme;
+use crate::gateway::fault::BadRequest;
+use crate::gateway::snapshot::GatewaySettings;
 use crate::listen::Connection;
 use crate::listen::tls::TlsInfo;
-use crate::request::CanonicalHost;
-
-/// Why a request is refused before any rule is applied.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-pub enum BadRequest {
-    #[error("this method is not allowed")]
-    Method,
-    #[error("the request target is malformed")]
-    Target,
-    #[error("the scheme of the request target is neither http nor https")]
-    Scheme,
-    #[error("the Host header is missing")]
-    NoHost,
-    #[error("there is more than one Host header")]
-    SeveralHosts,
-    #[error("the Host header is malformed")]
-    Host,
-    #[error("the Host header differs from the request target")]
-    HostMismatch,
-    #[error("the Host header differs from the name in the TLS handshake")]
-    Misdirected,
-    #[error("the Transfer-Encoding is not exactly `chunked`")]
-    TransferEncoding,
-    #[error("the length of the body is ambiguous")]
-    ConflictingLengths,
-    #[error("the Expect header is not 100-continue")]
-    Expectation,
-    #[error("this gateway has forwarded the request already")]
-    Loop,
-    #[error("there are too many headers")]
-    TooManyFields,
-    #[error("the body is too long")]
-    TooLong,
-    #[error("the body is malformed")]
-    Body,
-    #[error("the body took too long to arrive")]
-    Slow,
-    #[error("too many bodies are being read on this connection")]
-    NoRoom,
-}
-
-impl BadRequest {
-    pub fn status(self) -> StatusCode {
-        match self {
-            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
-            Self::Expectation => StatusCode::EXPECTATION_FAILED,
-            Self::Loop => StatusCode::LOOP_DETECTED,
-            Self::TooManyFields => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            Self::TooLong => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Slow => StatusCode::REQUEST_TIMEOUT,
-            Self::NoRoom => StatusCode::SERVICE_UNAVAILABLE,
-            _ => StatusCode::BAD_REQUEST,
-        }
-    }
-}
+use crate::rules::request::CanonicalHost;
+use crate::wire::head::{Fields, KnownName, RequestHead, Scheme};
 
 /// Refuses a request that is ambiguous, is for another connection, or has too long a body. The host of the head is set as
 /// soon as there is exactly one. `tls` is the handshake of the client, if it is known. `length` is the length of the body, as far as it is known.

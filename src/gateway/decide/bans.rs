@@ -1,31 +1,24 @@
 //! Bans: denies banned keys, and bans keys that reach a limit with a ban.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
+use tokio::time::sleep;
 
-use super::suspected_bans::REASON;
-use super::suspected_bans::SuspectedBan;
-use crate::decision::Denial;
-use crate::decision::DenialCause;
-use crate::decision::NewBan;
-use crate::decision::Penalty;
-use crate::decision::Plan;
-use crate::decision::Policy;
-use crate::decision::ShownPlan;
-use crate::key::Hashers;
-use crate::key::KeyHash;
-use crate::limit::Action;
-use crate::limit::ActionSeverity;
-use crate::limit::Detail;
-use crate::limit::Ladder;
-use crate::limit::LimitId;
-use crate::pool::Pooled;
-use crate::store::AnyStore;
-use crate::store::Store;
-use crate::store::bans::BanId;
-use crate::store::bans::BanSubject;
+use crate::gateway::snapshot::Snapshot;
+use crate::rules::decision::batch::Items;
+use crate::rules::decision::{Batch, Charge, Denial, DenialCause, NewBan, Penalty, Plan, Policy, ShownPlan};
+use crate::rules::key::{Hashers, KeyHash};
+use crate::rules::limit::{Action, ActionSeverity, Count, Detail, Ladder, Limit, LimitId, Rate, Rule, Standing};
+use crate::store::bans::{BanId, BanSubject};
+use crate::store::{AnyStore, Store};
+use crate::words::pool::Pooled;
+use crate::words::units::{Span, counted};
+
+/// `Retry-After` of a request that was denied because of requests in progress.
+const RETRY_SOON: Duration = Duration::from_secs(1);
 
 /// Denies the keys that are banned. Asks the store only whether the client is known, and only when a ban depends on it.
 pub async fn apply<'p, 'h>(mut plan: Plan<'p, 'h>, store: &AnyStore) -> Plan<'p, 'h> {
@@ -75,7 +68,9 @@ pub async fn begin(
             investigate(ban.suspected(plan.client()));
             RETRY_SOON
         } else {
-            let begun = store.ban_by_limit(ban.subject, ban.ladder, REASON).await;
+            let met = denial.met.iter().find(|met| met.limit == limit);
+            let reason = reason(policy.limit(limit), met.map_or(&[][..], |met| &met.standings));
+            let begun = store.ban_by_limit(ban.subject, ban.ladder, &reason).await;
             begun.left(store.bans().now())
         };
         if is_decisive {
@@ -121,5 +116,104 @@ fn starting_bans<'l>(
     bans.collect()
 }
 
-/// `Retry-After` of a request that was denied because of requests in progress.
-const RETRY_SOON: Duration = Duration::from_secs(1);
+// Why a limit bans.
+
+/// Which rate of the limit was exceeded: `more than 5 failures in 10m`. `standings`: where the banned key stands. Where they do not
+/// tell, and the limit has several rates, all are named.
+pub fn reason(limit: &Limit, standings: &[Standing]) -> String {
+    let what = match (&limit.distinct, limit.count) {
+        (Some(_), _) => "different value",
+        (None, Count::Requests) => "request",
+        (None, Count::Attempts) => "attempt",
+        (None, Count::Failures) => "failure",
+        (None, Count::Successes) => "successful answer",
+    };
+    let of_part = limit.distinct.as_ref().map(|part| format!(" of {}", part.selector)).unwrap_or_default();
+    match &limit.rule {
+        Rule::Concurrent(most) => format!("more than {} at once", counted(most.get(), what)),
+        Rule::Rates { rates, .. } | Rule::Distinct(rates) => {
+            let is_full = |position| standings.get(position).is_some_and(|standing: &Standing| standing.remaining == 0);
+            let full = rates.as_slice().iter().enumerate().find(|(position, _)| is_full(*position));
+            let words = |rate: &Rate| format!("{}{of_part} in {}", counted(rate.count.get(), what), Span(rate.per));
+            let exceeded = match full {
+                Some((_, rate)) => words(rate),
+                None => rates.as_slice().iter().map(words).collect::<Vec<_>>().join(" or "),
+            };
+            format!("more than {exceeded}")
+        }
+    }
+}
+
+// Suspected bans: a limit that counts by outcome denied requests while others were in progress. When the others are
+// settled, it is known whether the limit was really reached.
+
+/// How long to wait for requests in progress: a client must not prevent its ban with one slow request.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
+pub const SHORTEST: Duration = Duration::from_millis(5);
+
+pub const LONGEST: Duration = Duration::from_millis(500);
+
+/// A ban that begins if the limit was really reached.
+#[derive(Clone, Debug)]
+pub struct SuspectedBan {
+    pub limit: LimitId,
+    pub key: KeyHash,
+    pub subject: BanSubject,
+    /// The client of the denied request, if it has one.
+    pub client: Option<IpAddr>,
+}
+
+/// Starts a task that begins the ban once the requests in progress are settled and the limit is still reached. Only one
+/// task investigates a key at a time.
+pub(super) fn investigate(suspected: SuspectedBan, live: &Arc<Snapshot>, store: &Arc<AnyStore>) {
+    let ban = suspected.subject.id();
+    if !store.bans().claim_check(ban) {
+        return;
+    }
+    let (live, store) = (Arc::clone(live), Arc::clone(store));
+    tokio::spawn(async move {
+        let SuspectedBan { limit: id, key, subject, client } = suspected;
+        let limit = live.policy.limit(id);
+        let is_full = is_full_when_settled(limit, key, &store).await;
+        if let (true, Action::Ban(ladder)) = (is_full, &limit.then.action) {
+            let shown = match &subject {
+                BanSubject::Key { named, .. } => named.masked.clone(),
+                BanSubject::Address(_) => Vec::new(),
+            };
+            let begun = store.ban_by_limit(subject, ladder, &reason(limit, &[])).await;
+            let left = begun.left(store.bans().now());
+            live.recorder.notify_of_ban(id, key, shown, client, left);
+        }
+        store.bans().release_check(ban);
+    });
+}
+
+/// Whether the limit is full once every request in progress is settled. A slot that is not settled in time stays
+/// charged.
+async fn is_full_when_settled(limit: &Limit, key: KeyHash, store: &AnyStore) -> bool {
+    let (mut pause, mut waited) = (SHORTEST, Duration::ZERO);
+    while store.is_unsettled(key).await && waited < PATIENCE {
+        sleep(pause).await;
+        waited += pause;
+        pause = (pause * 2).min(LONGEST);
+    }
+    is_full(limit, key, store).await
+}
+
+/// Whether the limit has no room left for a key.
+pub async fn is_full(limit: &Limit, key: KeyHash, store: &AnyStore) -> bool {
+    let charge = Charge {
+        count: limit.count,
+        on_failure: limit.on_failure,
+        // A new value would be denied when nothing remains.
+        items: Items::new(),
+        ..Charge::new(0, key, &limit.rule)
+    };
+    let verdicts = store.look(&Batch { charges: smallvec![charge], ..Batch::default() }).await;
+    verdicts.is_ok_and(|verdicts| {
+        verdicts
+            .iter()
+            .any(|verdict| !verdict.passes() || verdict.standings.iter().any(|standing| standing.remaining == 0))
+    })
+}

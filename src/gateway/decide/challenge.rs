@@ -4,50 +4,17 @@ use std::num::NonZeroU32;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use smallvec::SmallVec;
 use smallvec::smallvec;
 
-use crate::challenge;
-use crate::challenge::token::NONCE;
-use crate::client::own_cookies::PROOF_COOKIE;
-use crate::decision::Batch;
-use crate::decision::Charge;
-use crate::decision::Denial;
-use crate::decision::ListChallenge;
-use crate::decision::Penalty;
-use crate::decision::RoutedRequest;
-use crate::decision::Settlement;
-use crate::decision::Verdict;
-use crate::decision::batch::Force;
-use crate::decision::batch::Items;
-use crate::gateway::admit::cookies;
+use crate::gateway::admit::Proofs;
 use crate::gateway::snapshot::Snapshot;
 use crate::gateway::worker_state::WorkerState;
-use crate::head::Fields;
-use crate::key::Key;
-use crate::key::KeyHash;
-use crate::limit::Algorithm;
-use crate::limit::Count;
-use crate::limit::OnFailure;
-use crate::limit::Rate;
-use crate::limit::Rates;
-use crate::limit::Rule;
+use crate::rules::challenge;
+use crate::rules::challenge::NONCE;
+use crate::rules::decision::{Batch, Charge, Denial, ListChallenge, Penalty, RoutedRequest, Settlement, Verdict};
+use crate::rules::key::{Key, KeyHash};
+use crate::rules::limit::{Algorithm, OnFailure, Rate, Rates, Rule};
 use crate::store::Store;
-
-/// The proofs of work that a request brings.
-#[derive(Debug, Default)]
-pub struct Proofs(SmallVec<[Box<str>; 1]>);
-
-impl Proofs {
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Takes the proofs out of the request: the application does not get them.
-    pub fn take(fields: &mut Fields) -> Self {
-        Self(cookies::take(fields, PROOF_COOKIE))
-    }
-}
 
 /// If a challenge denied the request, and the request brings the proof for it, resets the limit for its key and marks
 /// the proof as used. Returns whether the request must be decided again.
@@ -62,20 +29,20 @@ pub async fn redeem(worker: &WorkerState, live: &Snapshot, denial: &Denial, proo
     true
 }
 
-/// The same request, which its list lets in where the client has met the challenge: by the proof that the request brings or a
-/// while ago, at any gateway of the store.
+/// Lets the request past its list if the client has solved the challenge: with the proof in this request, or earlier,
+/// at any gateway that shares the store.
 pub async fn meet<'p, 'h>(
     worker: &WorkerState,
     entry: RoutedRequest<'p, 'h>,
     proofs: &Proofs,
 ) -> RoutedRequest<'p, 'h> {
     match entry.list_challenge(&worker.store.hasher()) {
-        Some(challenge) if has_met(worker, &challenge, proofs).await => entry.after_challenge(),
+        Some(challenge) if has_solved(worker, &challenge, proofs).await => entry.after_challenge(),
         _ => entry,
     }
 }
 
-async fn has_met(worker: &WorkerState, challenge: &ListChallenge, proofs: &Proofs) -> bool {
+async fn has_solved(worker: &WorkerState, challenge: &ListChallenge, proofs: &Proofs) -> bool {
     let ListChallenge { list, key } = challenge;
     let mark = Batch { charges: smallvec![once(*key, &ONE_PASS, OnFailure::Local)], ..Batch::default() };
     // In doubt the client has not met it.
@@ -111,18 +78,7 @@ async fn is_first_use(worker: &WorkerState, on_failure: OnFailure, id: &[u8; NON
 }
 
 fn once(key: KeyHash, rule: &Rule, on_failure: OnFailure) -> Charge<'_> {
-    Charge {
-        limit: 0,
-        key,
-        rule,
-        count: Count::Requests,
-        force: Force::Binding,
-        on_failure,
-        items: Items::new(),
-        unless_known: false,
-        is_free: false,
-        leases: false,
-    }
+    Charge { on_failure, ..Charge::new(0, key, rule) }
 }
 
 /// No limit has this name, because names have no spaces.

@@ -1,161 +1,186 @@
-//! The decision about a request, as it is logged, counted and shown.
+//! What logs, events and operators see of a decision: the limit that denied or held a request, and its story.
 
 use std::mem;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::decision::Denial;
-use crate::decision::DenialCause;
-use crate::decision::LimitReports;
-use crate::decision::ListChallenge;
-use crate::decision::Pass;
-use crate::decision::Penalty;
-use crate::decision::Policy;
-use crate::limit::LimitId;
-use crate::record::AppliedLimit;
-use crate::record::DecisionLabel;
-use crate::record::kept_requests::KeptRequest;
-use crate::route::RouteId;
-use crate::store::bans::BanId;
-use crate::units::whole_seconds;
+use ipnet::IpNet;
 
-/// The final decision about a request, or that there was none.
-#[derive(Debug)]
-pub struct DecisionRecord {
-    pub route: Option<RouteId>,
-    pub label: DecisionLabel,
-    pub decider: Decider,
-    /// The ban that denies the request.
-    pub ban: Option<BanId>,
-    /// The decision of each limit that applied.
-    pub report: LimitReports,
-    /// The seconds of `Retry-After`.
-    pub retry_after: Option<u64>,
-    /// What a limit did to the request; `None` when nothing reads it.
-    pub applied_limit: Option<Box<AppliedLimit>>,
-    /// The story of the request so far; `None` for a request that passes at once.
-    pub story: Option<Box<KeptRequest>>,
-    /// How long the decision took; `None` when nothing was decided.
-    pub took: Option<Duration>,
+use crate::gateway::decide::request::Timing;
+use crate::gateway::snapshot::Snapshot;
+use crate::record::kept_requests::{DecisionFacts, KeptCause, KeptLimit, KeptRequest};
+use crate::record::{AppliedLimit, MaskedKey};
+use crate::rules::client::ClientIp;
+use crate::rules::decision::{Denial, DenialCause, MetLimit, Pass, ShownPlan};
+use crate::rules::key::{Hashers, KeyHash, OperatorKey};
+use crate::rules::limit::LimitId;
+use crate::rules::request::NotUnderstood;
+use crate::store::AnyStore;
+use crate::words::clock;
+use crate::words::clock::Timestamp;
+
+// The limit that denied or held a request, for the request log and for events. The key is masked here, so that no key in
+// clear goes further.
+
+/// `None` when no limit denied the request, or when nothing reads it.
+pub(in crate::gateway) fn of_denial(
+    denial: &Denial,
+    live: &Snapshot,
+    plan: &impl ShownPlan,
+    store: &AnyStore,
+) -> Option<Box<AppliedLimit>> {
+    let limit = denial.limit.filter(|&limit| live.recorder.needs_key(limit))?;
+    let masked_key = denial.key.and_then(|key| masked_key(limit, key, plan, &store.hashers()));
+    let is_ban = denial.new_bans.iter().any(|ban| ban.limit == limit);
+    let (key, span, is_suspect) = (denial.key, denial.wait, denial.is_suspect);
+    Some(Box::new(AppliedLimit { limit, key, masked_key, span, is_ban, is_suspect }))
 }
 
-/// What decided.
-#[derive(Clone, Debug)]
-pub enum Decider {
-    Nothing,
-    Limit(LimitId),
-    List(Arc<str>),
+/// Records a request that is held before it is forwarded.
+pub(in crate::gateway) fn of_delay(
+    pass: &Pass,
+    live: &Snapshot,
+    plan: &impl ShownPlan,
+    store: &AnyStore,
+) -> Option<Box<AppliedLimit>> {
+    let (limit, span) = pass.delay.filter(|&(limit, _)| live.recorder.needs_key(limit))?;
+    let key = pass.delayed_key;
+    let masked_key = key.and_then(|key| masked_key(limit, key, plan, &store.hashers()));
+    Some(Box::new(AppliedLimit { limit, key, masked_key, span: Some(span), is_ban: false, is_suspect: false }))
 }
 
-impl Decider {
-    /// The name of the limit that decided.
-    pub fn limit<'p>(&self, policy: &'p Policy) -> Option<&'p str> {
-        match self {
-            Self::Limit(id) => policy.limits.get(usize::from(id.0)).map(|limit| &*limit.name),
-            Self::Nothing | Self::List(_) => None,
-        }
-    }
-
-    /// The name of the list that denies the client.
-    pub fn list(&self) -> Option<&str> {
-        match self {
-            Self::List(name) => Some(name),
-            Self::Nothing | Self::Limit(_) => None,
-        }
-    }
+fn masked_key(limit: LimitId, key: KeyHash, plan: &impl ShownPlan, hashers: &Hashers) -> Option<MaskedKey> {
+    let parts = plan.display_key(hashers, limit, key)?.masked;
+    Some(MaskedKey { hash: hashers.shown.rehash(key), parts })
 }
 
-impl DecisionRecord {
-    pub fn undecided(route: Option<RouteId>) -> Self {
-        Self {
-            route,
-            label: DecisionLabel::Error,
-            decider: Decider::Nothing,
-            ban: None,
-            report: LimitReports::default(),
-            retry_after: None,
-            applied_limit: None,
-            story: None,
-            took: None,
+/// The hashes of the keys with a login name, for the request log: what the log does not hold otherwise. Empty on every route
+/// without a login.
+pub(in crate::gateway) fn logged_keys(
+    live: &Snapshot,
+    plan: &impl ShownPlan,
+    store: &AnyStore,
+) -> Vec<(LimitId, KeyHash)> {
+    let mut keys = Vec::new();
+    for (limit, key) in plan.counted_keys().filter(|(limit, _)| live.recorder.logs_key_of(*limit)) {
+        keys.push((limit, store.hashers().shown.rehash(key)));
+    }
+    keys
+}
+
+// The story of a request that is denied or held, and the counts of who asks most. A request that passes at once is only
+// counted.
+
+/// Counts the keys and the client of a request that passes. `None` unless a limit holds the request.
+pub(in crate::gateway) fn of_pass(
+    pass: &mut Pass,
+    live: &Snapshot,
+    plan: &impl ShownPlan,
+    store: &AnyStore,
+    timing: Timing,
+) -> Option<Box<KeptRequest>> {
+    if let Some((limit, span)) = pass.delay {
+        let now = clock::wall();
+        if let Some((client, network)) = client(live, plan) {
+            live.recorder.clients().count_passed(client, now, || Arc::new(OperatorKey::of_client(network)));
         }
+        let mut kept = live.recorder.begin_kept_request(DecisionFacts {
+            came: before(now, timing.age),
+            decided: now,
+            frees_at: Some(now + span),
+            cause: KeptCause::Rule,
+            limit: Some(limit),
+            unread: pass.report.unread.map(NotUnderstood::as_str),
+        });
+        add_limits(&mut kept, &mut pass.met, live, plan, store);
+        return Some(kept);
     }
+    count_passed(live, plan, store);
+    None
+}
 
-    /// `pass` may have a delay: its limit holds the request before it is forwarded.
-    pub fn of_pass(
-        pass: &mut Pass,
-        applied_limit: Option<Box<AppliedLimit>>,
-        story: Option<Box<KeptRequest>>,
-        took: Duration,
-    ) -> Self {
-        let (label, decider) = match pass.delay {
-            Some((limit, _)) => (DecisionLabel::Delayed, Decider::Limit(limit)),
-            None => (DecisionLabel::Allowed, Decider::Nothing),
-        };
-        let report = mem::take(&mut pass.report);
-        Self { label, decider, report, applied_limit, story, took: Some(took), ..Self::undecided(pass.route) }
+/// Counts a denied request under each limit that it met and under its client. `banned_for`: how long the address of the
+/// client is still banned, if it is.
+pub(in crate::gateway) fn keep_denial(
+    denial: &mut Denial,
+    live: &Snapshot,
+    plan: &impl ShownPlan,
+    store: &AnyStore,
+    banned_for: Option<Duration>,
+    timing: Timing,
+) -> Box<KeptRequest> {
+    let now = clock::wall();
+    if let Some((client, network)) = client(live, plan) {
+        live.recorder.clients().count_denied(client, now, || Arc::new(OperatorKey::of_client(network)));
     }
+    let wait = match denial.cause {
+        DenialCause::Banned => banned_for,
+        DenialCause::Limited { .. } => denial.wait,
+        DenialCause::Listed { .. }
+        | DenialCause::Challenged(_)
+        | DenialCause::NotOnList
+        | DenialCause::TooManyValues
+        | DenialCause::DeniedDescriptor => None,
+    };
+    let mut kept = live.recorder.begin_kept_request(DecisionFacts {
+        came: before(now, timing.age),
+        decided: now,
+        frees_at: wait.map(|wait| now + wait),
+        cause: match denial.cause {
+            DenialCause::TooManyValues => KeptCause::TooManyValues,
+            DenialCause::DeniedDescriptor => KeptCause::DeniedDescriptor,
+            _ => KeptCause::Rule,
+        },
+        limit: denial.limit,
+        unread: denial.report.unread.map(NotUnderstood::as_str),
+    });
+    add_limits(&mut kept, &mut denial.met, live, plan, store);
+    kept
+}
 
-    /// `denial` is final: its bans have begun.
-    pub fn of_denial(
-        denial: &mut Denial,
-        applied_limit: Option<Box<AppliedLimit>>,
-        story: Option<Box<KeptRequest>>,
-        ban: Option<BanId>,
-        took: Duration,
-    ) -> Self {
-        let decider = match (&denial.cause, denial.limit) {
-            (DenialCause::Listed { list } | DenialCause::Challenged(ListChallenge { list, .. }), _) => {
-                Decider::List(list.clone())
+/// Adds what each limit made of the request, and counts it under the key of each.
+fn add_limits(kept: &mut KeptRequest, met: &mut [MetLimit], live: &Snapshot, plan: &impl ShownPlan, store: &AnyStore) {
+    let (now, shadow) = (kept.facts.decided, |limit| live.policy.limit(limit).shadow);
+    for &mut MetLimit { limit, key, applied, ref mut standings } in met {
+        let key = key.map(|hash| {
+            // A key that was counted before has its readable form: the requests of a flood do not make it each.
+            let key = || Arc::new(plan.operator_key(&store.hashers(), limit, hash).unwrap_or_default());
+            let keys = live.recorder.keys_of(limit);
+            if applied.is_some() && !shadow(limit) {
+                keys.count_denied(hash, now, key)
+            } else {
+                keys.count_met(hash, now, key)
             }
-            (_, Some(limit)) => Decider::Limit(limit),
-            (_, None) => Decider::Nothing,
-        };
-        Self {
-            route: denial.route,
-            label: label(denial),
-            decider,
-            ban,
-            report: mem::take(&mut denial.report),
-            retry_after: retry_after(denial),
-            applied_limit,
-            story,
-            took: Some(took),
-        }
-    }
-
-    /// The request was refused as malformed, or the application did not answer it.
-    pub fn set_error(&mut self) {
-        self.label = DecisionLabel::Error;
-    }
-
-    /// The request cannot be held, so the limit that would have held it denies it.
-    pub fn set_denied_unheld(&mut self, denial: &Denial) {
-        self.label = DecisionLabel::Denied;
-        self.retry_after = retry_after(denial);
-        if let Some(limit) = denial.limit {
-            self.report.set_denied(limit);
-            self.story.iter_mut().for_each(|story| story.set_denied(limit));
-        }
+        });
+        kept.limits.push(KeptLimit { limit, key, applied, standings: mem::take(standings) });
     }
 }
 
-fn label(denial: &Denial) -> DecisionLabel {
-    match (&denial.cause, denial.penalty) {
-        (DenialCause::Listed { .. } | DenialCause::NotOnList, _) => DecisionLabel::Listed,
-        (DenialCause::TooManyValues | DenialCause::DeniedDescriptor, _)
-        | (DenialCause::Limited { .. }, Penalty::None) => DecisionLabel::Denied,
-        (DenialCause::Banned, _) | (DenialCause::Limited { .. }, Penalty::Ban) => DecisionLabel::Banned,
-        (DenialCause::Limited { .. }, Penalty::Tarpit(_)) => DecisionLabel::Tarpitted,
-        (DenialCause::Challenged(_), _) | (DenialCause::Limited { .. }, Penalty::Challenge(_)) => {
-            DecisionLabel::Challenged
-        }
+fn count_passed(live: &Snapshot, plan: &impl ShownPlan, store: &AnyStore) {
+    let now = clock::wall();
+    if let Some((client, network)) = client(live, plan) {
+        live.recorder.clients().count_passed(client, now, || Arc::new(OperatorKey::of_client(network)));
+    }
+    for (limit, hash) in plan.counted_keys() {
+        let key = || Arc::new(plan.operator_key(&store.hashers(), limit, hash).unwrap_or_default());
+        live.recorder.keys_of(limit).count_passed(hash, now, key);
     }
 }
 
-/// The value of `Retry-After`: whole seconds, at least one.
-fn retry_after(denial: &Denial) -> Option<u64> {
-    match denial.cause {
-        DenialCause::Limited { retry_after, .. } => retry_after.map(|wait| whole_seconds(wait).max(1)),
-        _ => None,
-    }
+/// The network that the client is counted by, and its place in the table of clients. `None`: there is no client.
+fn client(live: &Snapshot, plan: &impl ShownPlan) -> Option<(KeyHash, IpNet)> {
+    let prefix = live.policy.client_prefix;
+    let network = prefix.cut(ClientIp::new(plan.client()?));
+    let (bits, length) = match network {
+        IpAddr::V4(address) => (address.to_ipv6_mapped().to_bits(), prefix.v4),
+        IpAddr::V6(address) => (address.to_bits(), prefix.v6),
+    };
+    // After a reload, the networks of another length are others.
+    Some((KeyHash(bits ^ u128::from(length) << 120), IpNet::new_assert(network, length)))
+}
+
+fn before(moment: Timestamp, span: Duration) -> Timestamp {
+    let micros = u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
+    Timestamp::from_micros(moment.as_micros().saturating_sub(micros))
 }

@@ -3,32 +3,26 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use http::Method;
-use http::StatusCode;
-use http::Version;
+use http::{StatusCode, Version};
 use http_body::Body;
 use tracing::warn;
 
-use super::headers;
-use super::headers::BodyLength;
-use super::outcome_watch::OutcomeWatch;
 use super::upgrade;
-use super::upgrade::UpgradeError;
-use super::upgrade::UpgradeRequest;
-use crate::gateway::admit::expect::ContinueSignal;
-use crate::gateway::admit::progress::BodyProgress;
+use super::upgrade::{UpgradeError, UpgradeRequest};
+use crate::gateway::body::expect::{BodyProgress, ContinueSignal};
 use crate::gateway::exchange::Exchange;
+use crate::gateway::headers;
+use crate::gateway::headers::BodyLength;
+use crate::gateway::outcome_watch::{OutcomeWatch, is_bodiless};
+use crate::gateway::reservation::Answered;
 use crate::gateway::respond::reply;
 use crate::gateway::respond::reply::AfterReply;
 use crate::gateway::response_body::ResponseBody;
-use crate::head::Fields;
-use crate::head::KnownName;
-use crate::listen::Connection;
-use crate::listen::Response;
-use crate::outcome::inspection;
-use crate::pool::Pooled;
-use crate::upstream::ForwardError;
-use crate::upstream::UpstreamResponse;
+use crate::listen::{Connection, Response};
+use crate::rules::outcome::{Outcome, inspection};
+use crate::upstream::{ForwardError, UpstreamResponse};
+use crate::wire::head::{Fields, KnownName};
+use crate::words::pool::Pooled;
 
 /// Relays an answer, and watches it for its outcome.
 pub(super) async fn watch(
@@ -43,7 +37,7 @@ pub(super) async fn watch(
     if is_through && let Some(watch) = watch.take() {
         // The answer has only a head. It may stand for a body that was not sent.
         let ending = if is_bodiless(&exchange, status) { inspection::BodyEnd::Cut } else { inspection::BodyEnd::Whole };
-        watch.end(&mut exchange, ending, true).await;
+        watch.end(&mut exchange.reservation, ending, true).await;
     }
     if let Some(watch) = &mut watch {
         watch.find_room(&exchange, &answer.body.size_hint(), &connection.inspected).await;
@@ -64,33 +58,22 @@ pub(super) fn relay(
     let UpstreamResponse { mut head, body, server, previous_attempts } = answer;
     let length = if is_bodiless(&exchange, head.status) { BodyLength::NotSent } else { BodyLength::Sent };
     headers::prepare_answer(&mut head.fields, length, &exchange.live.significant_headers);
-    exchange.live.ratelimit_headers.write(&mut head.fields, &exchange.decision().report);
-    name_request(&mut head.fields, &mut exchange);
+    exchange.live.ratelimit_headers.write(&mut head.fields, &exchange.decided().report);
+    exchange.reach(Some(server), previous_attempts, head.fields.get(KnownName::X_REQUEST_ID));
+    name_request(&mut head.fields, &exchange);
     let asked_for_body = continue_signal.as_ref().is_none_or(ContinueSignal::close);
     if !asked_for_body && exchange.facts.head.version < Version::HTTP_2 {
         // The client may or may not send the body, so the next bytes on this connection are ambiguous.
         head.fields.append(KnownName::CONNECTION, b"close");
     }
-    exchange.set_status(head.status);
-    exchange.set_server(Some(server), previous_attempts);
+    exchange.answer(head.status);
     Response { head, body: ResponseBody::relay(body, exchange, continue_signal, watch) }
 }
 
 /// Every answer has the id that the log and the admin API know the request by. Where an application has another one for the
 /// request, the log has both.
-fn name_request(fields: &mut Fields, exchange: &mut Exchange) {
-    if let Some(own) = fields.get(KnownName::X_REQUEST_ID)
-        && own != exchange.facts.request_id.as_bytes()
-    {
-        exchange.set_upstream_request_id(own);
-    }
+fn name_request(fields: &mut Fields, exchange: &Exchange) {
     fields.insert(KnownName::X_REQUEST_ID, exchange.facts.request_id.as_bytes());
-}
-
-/// Whether an answer stands for a body that is not sent. A status that never has a body stands for none.
-pub(super) fn is_bodiless(exchange: &Exchange, status: StatusCode) -> bool {
-    let has_one = !status.is_informational() && status != StatusCode::NO_CONTENT;
-    has_one && exchange.facts.head.method == Method::HEAD || status == StatusCode::NOT_MODIFIED
 }
 
 /// The application switched protocols: from now on bytes are copied both ways.
@@ -101,7 +84,7 @@ pub(super) async fn switch(
     upgrade: Option<UpgradeRequest>,
 ) -> Response<ResponseBody> {
     let UpstreamResponse { mut head, body, server, previous_attempts } = answer;
-    exchange.set_server(Some(Arc::clone(&server)), previous_attempts);
+    exchange.reach(Some(Arc::clone(&server)), previous_attempts, head.fields.get(KnownName::X_REQUEST_ID));
     let switched = upgrade.ok_or(UpgradeError::Unasked).and_then(|upgrade| {
         upgrade.check(&mut head.fields)?;
         Ok((upgrade, body.into_tunnel().ok_or(UpgradeError::Unasked)?))
@@ -111,35 +94,48 @@ pub(super) async fn switch(
         Err(error) => return reject_upgrade(exchange, &server, error),
     };
     if let Some(watch) = OutcomeWatch::begin(&mut exchange, head.status, &head.fields, false) {
-        watch.end(&mut exchange, inspection::BodyEnd::Cut, false).await;
+        watch.end(&mut exchange.reservation, inspection::BodyEnd::Cut, false).await;
     }
     let protocol = head.fields.get(KnownName::UPGRADE).map(<[u8]>::to_vec);
     headers::prepare_answer(&mut head.fields, BodyLength::Sent, &exchange.live.significant_headers);
-    exchange.live.ratelimit_headers.write(&mut head.fields, &exchange.decision().report);
-    name_request(&mut head.fields, &mut exchange);
+    exchange.live.ratelimit_headers.write(&mut head.fields, &exchange.decided().report);
+    name_request(&mut head.fields, &exchange);
     head.fields.append(KnownName::CONNECTION, b"upgrade");
     if let Some(protocol) = protocol {
         head.fields.append(KnownName::UPGRADE, &protocol);
     }
-    exchange.set_status(head.status);
-    connection.spawn(upgrade::tunnel(upgrade.client, application, exchange));
+    exchange.answer(head.status);
+    let counted = (BodyProgress::default(), BodyProgress::default());
+    exchange.tunnel(counted.0.clone(), counted.1.clone());
+    connection.spawn(upgrade::tunnel(upgrade.client, application, exchange, counted));
     Response { head, body: ResponseBody::Empty }
 }
 
-/// The application's answer does not match the request for an upgrade.
-pub(super) fn reject_upgrade(
-    mut exchange: Pooled<Exchange>,
-    server: &str,
-    error: UpgradeError,
-) -> Response<ResponseBody> {
-    warn!(request_id = exchange.facts.request_id.as_str(), server, "{error}");
-    exchange.set_failure(error.label());
-    exchange.set_error(error.to_string());
-    reply::fail(exchange, StatusCode::BAD_GATEWAY, "the application sent an invalid answer", AfterReply::Close)
+/// The application answered a request for a tunnel with a success that is none.
+pub(super) fn reject_tunnel(mut exchange: Pooled<Exchange>, answer: UpstreamResponse) -> Response<ResponseBody> {
+    let UpstreamResponse { server, previous_attempts, .. } = answer;
+    exchange.reach(Some(Arc::clone(&server)), previous_attempts, None);
+    reject_upgrade(exchange, &server, UpgradeError::NotSwitched)
 }
 
-pub(super) fn fail(mut exchange: Pooled<Exchange>, has_body: bool, error: ForwardError) -> Response<ResponseBody> {
-    if let Some(fault) = exchange.body().and_then(BodyProgress::fault) {
+/// The application's answer does not match the request for an upgrade.
+fn reject_upgrade(mut exchange: Pooled<Exchange>, server: &str, error: UpgradeError) -> Response<ResponseBody> {
+    warn!(request_id = exchange.facts.request_id.as_str(), server, "{error}");
+    exchange.fail(error.label());
+    let words = "the application sent an invalid answer";
+    reply::fail(exchange, StatusCode::BAD_GATEWAY, words, error.to_string(), AfterReply::Close)
+}
+
+/// No server has answered.
+pub(super) async fn fail(
+    mut exchange: Pooled<Exchange>,
+    has_body: bool,
+    error: ForwardError,
+) -> Response<ResponseBody> {
+    // A request that never reached the application is neither a success nor a failure.
+    let outcome = (!error.is_sent).then_some(Outcome::Neither);
+    exchange.reservation.settle(Answered { outcome, ..Answered::default() }, true).await;
+    if let Some(fault) = exchange.received().and_then(BodyProgress::fault) {
         return reply::refuse(exchange, fault);
     }
     let status = error.status();
@@ -150,9 +146,8 @@ pub(super) fn fail(mut exchange: Pooled<Exchange>, has_body: bool, error: Forwar
         cause = error.label(),
         "{status} for a request: {cause}"
     );
-    exchange.set_failure(error.label());
-    exchange.set_server(error.server, error.previous_attempts);
-    exchange.set_error(cause);
+    exchange.fail(error.label());
+    exchange.reach(error.server, error.previous_attempts, None);
     let words = match status {
         StatusCode::SERVICE_UNAVAILABLE => "no server of the application is healthy",
         StatusCode::GATEWAY_TIMEOUT => "the application took too long",
@@ -163,7 +158,7 @@ pub(super) fn fail(mut exchange: Pooled<Exchange>, has_body: bool, error: Forwar
     } else {
         AfterReply::KeepAlive
     };
-    reply::fail(exchange, status, words, after)
+    reply::fail(exchange, status, words, cause, after)
 }
 
 /// An error and its sources as one sentence.
@@ -181,4 +176,9 @@ fn with_sources(error: &ForwardError) -> String {
     sentence
 }
 
-pub(super) const NO_ANSWER: &str = "the application did not answer";
+/// The configuration names no such upstream any more.
+pub(super) fn no_upstream(exchange: Pooled<Exchange>) -> Response<ResponseBody> {
+    reply::fail(exchange, StatusCode::BAD_GATEWAY, NO_ANSWER, "the upstream does not exist", AfterReply::Close)
+}
+
+const NO_ANSWER: &str = "the application did not answer";

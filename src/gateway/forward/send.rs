@@ -1,37 +1,26 @@
 //! Sends an allowed request to its upstream.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::StatusCode;
+use http::{StatusCode, Version};
 
 use super::answers;
-use super::answers::NO_ANSWER;
-use super::headers;
-use super::headers::BodyLength;
-use super::one_client::OneClient;
-use super::survive_disconnect::SurviveDisconnect;
-use super::untrusted_forwarding::ClientHeader;
-use super::upgrade::UpgradeError;
 use super::upgrade::UpgradeRequest;
-use crate::gateway::admit::body::RequestBody;
-use crate::gateway::admit::expect;
-use crate::gateway::admit::expect::ContinueSignal;
+use crate::gateway::body::expect::ContinueSignal;
+use crate::gateway::body::{RequestBody, expect};
 use crate::gateway::exchange::Exchange;
-use crate::gateway::reservation::Answered;
-use crate::gateway::respond::reply;
-use crate::gateway::respond::reply::AfterReply;
+use crate::gateway::header_kind::ClientHeader;
+use crate::gateway::headers;
+use crate::gateway::headers::BodyLength;
+use crate::gateway::outcome_watch::SurviveDisconnect;
 use crate::gateway::response_body::ResponseBody;
-use crate::head::Fields;
-use crate::head::KnownName;
-use crate::head::Name;
-use crate::head::ResponseHead;
-use crate::listen::Connection;
-use crate::listen::Response;
-use crate::outcome::Outcome;
-use crate::pool::Pooled;
-use crate::route::UpstreamId;
-use crate::upstream::HostHeader;
-use crate::upstream::OutgoingRequest;
+use crate::listen::{Connection, Response};
+use crate::rules::client::Identity;
+use crate::rules::route::UpstreamId;
+use crate::upstream::{Client, HostHeader, OutgoingRequest, OwnConnections};
+use crate::wire::head::{Fields, KnownName, Name, ResponseHead};
+use crate::words::pool::Pooled;
 
 /// Sends a request to its upstream and returns the answer.
 ///
@@ -44,9 +33,6 @@ pub fn forward(
     upstream: UpstreamId,
     upgrade: Option<UpgradeRequest>,
 ) -> impl Future<Output = Response<ResponseBody>> + Send + 'static {
-    if exchange.live.upstreams.get(usize::from(upstream.0)).is_some() {
-        exchange.set_upstream(upstream);
-    }
     let has_body = !body.is_empty();
     let is_tls = connection.tls_info().is_some();
     let continue_signal = prepare(&mut exchange, is_tls, &mut body, upstream, upgrade.as_ref());
@@ -54,8 +40,7 @@ pub fn forward(
     async move {
         let Exchange { live, worker, facts, .. } = &mut *exchange;
         let Some(target) = live.upstreams.get(usize::from(upstream.0)) else {
-            exchange.set_error("the upstream does not exist");
-            return reply::fail(exchange, StatusCode::BAD_GATEWAY, NO_ANSWER, AfterReply::Close);
+            return answers::no_upstream(exchange);
         };
         let client = OneClient { identity: &facts.identity, connection: &connection, version: facts.head.version };
         let request = OutgoingRequest { head: &mut facts.head, body: &mut body };
@@ -68,19 +53,13 @@ pub fn forward(
                 Box::pin(answers::switch(exchange, &connection, answer, upgrade)).await
             }
             Ok(answer) if exchange.facts.asks_for_tunnel && answer.head.status.is_success() => {
-                exchange.set_server(Some(Arc::clone(&answer.server)), answer.previous_attempts);
-                answers::reject_upgrade(exchange, &answer.server, UpgradeError::NotSwitched)
+                answers::reject_tunnel(exchange, answer)
             }
-            Ok(answer) if exchange.outcome_rule().is_some() => {
+            Ok(answer) if exchange.reservation.outcome_rule().is_some() => {
                 answers::watch(exchange, &connection, answer, continue_signal).await
             }
             Ok(answer) => answers::relay(exchange, answer, continue_signal, None),
-            Err(error) => {
-                // A request that never reached the application is neither a success nor a failure.
-                let outcome = (!error.is_sent).then_some(Outcome::Neither);
-                exchange.settle(Answered { outcome, ..Answered::default() }, true).await;
-                answers::fail(exchange, has_body, error)
-            }
+            Err(error) => Box::pin(answers::fail(exchange, has_body, error)).await,
         }
     }
 }
@@ -93,7 +72,7 @@ pub fn to_its_end(
     upstream: UpstreamId,
     upgrade: Option<UpgradeRequest>,
 ) -> SurviveDisconnect {
-    let (worker, progress) = (Arc::clone(&exchange.worker), exchange.body().cloned());
+    let (worker, progress) = (Arc::clone(&exchange.worker), exchange.received().cloned());
     SurviveDisconnect::new(forward(exchange, connection, body, upstream, upgrade), worker, progress)
 }
 
@@ -105,10 +84,12 @@ fn prepare(
     upstream: UpstreamId,
     upgrade: Option<&UpgradeRequest>,
 ) -> Option<ContinueSignal> {
-    exchange.continue_trace();
-    let has_tokens = exchange.awaited_tokens().is_some();
-    let needs_body = exchange.outcome_rule().map(|rule| rule.needs_body() || has_tokens);
-    let Exchange { live, facts, .. } = exchange;
+    let has_tokens = exchange.reservation.awaited_tokens().is_some();
+    let needs_body = exchange.reservation.outcome_rule().map(|rule| rule.needs_body() || has_tokens);
+    let Exchange { live, worker, facts, trace, .. } = exchange;
+    if let Some(trace) = trace {
+        trace.forward(&mut facts.head.fields, worker.clock.now());
+    }
     let settings = live.upstreams.get(usize::from(upstream.0)).map(|it| it.settings());
     let host = settings.map_or(&HostHeader::Preserve, |it| &it.host);
     let (identity, fields) = (&facts.identity, &mut facts.head.fields);
@@ -166,5 +147,30 @@ fn informational_handler(
         } else if let Some(open) = &open {
             open();
         }
+    }
+}
+
+// The client of a request as its upstream knows it.
+
+/// Connections to servers that belong to a client are kept with its connection. Over HTTP/2 many requests share one, so that
+/// an application that signs in connections would take one request for another's: there is none then.
+pub(super) struct OneClient<'a> {
+    pub(super) identity: &'a Identity,
+    pub(super) connection: &'a Connection,
+    /// The HTTP version of the request.
+    pub(super) version: Version,
+}
+
+impl Client for OneClient<'_> {
+    fn address(&self) -> IpAddr {
+        self.identity.client.address()
+    }
+
+    fn own_connections(&self) -> Option<Arc<OwnConnections>> {
+        self.connection.kept()
+    }
+
+    fn own_connections_or_new(&self) -> Option<Arc<OwnConnections>> {
+        if self.version == Version::HTTP_2 { None } else { self.connection.keep() }
     }
 }

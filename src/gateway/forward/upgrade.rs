@@ -2,26 +2,27 @@
 
 use std::io;
 use std::pin::Pin;
-use std::task::Context;
-use std::task::Poll;
-use std::task::ready;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use http::Version;
-use tokio::io::AsyncRead;
-use tokio::io::AsyncWrite;
-use tokio::io::ReadBuf;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tracing::debug;
 
-use super::websocket::Handshake;
-use crate::gateway::admit::progress::BodyProgress;
+use crate::gateway::body::expect::BodyProgress;
 use crate::gateway::exchange::Exchange;
-use crate::head::Fields;
-use crate::head::KnownName;
-use crate::head::RequestHead;
 use crate::listen::OnUpgrade;
-use crate::pool::Pooled;
 use crate::upstream::Tunnel;
+use crate::wire::head::{Fields, KnownName, RequestHead};
+use crate::words::base64;
+use crate::words::pool::Pooled;
+
+/// In bytes, for each direction of a tunnel.
+const BUFFER: usize = 16 * 1024;
+
+/// A tunnel without traffic for this long is closed, at the latest after twice this time.
+const MAX_SILENCE: Duration = Duration::from_secs(3600);
 
 /// A client's request to upgrade its connection.
 #[derive(Debug)]
@@ -55,8 +56,8 @@ impl UpgradeError {
 }
 
 impl UpgradeRequest {
-    /// The upgrade that a request asks for; `None` when there is none to pass on. `Connection` must have named it. Upgrades
-    /// to HTTP are not passed on, and neither are those of requests with a body.
+    /// The upgrade that a request asks for; `None` when there is none to pass on. `Connection` must have named it.
+    /// Upgrades to HTTP are not passed on, and neither are upgrades of requests with a body.
     pub fn read(client: Option<OnUpgrade>, head: &RequestHead, has_body: bool) -> Option<Self> {
         let client = client?;
         if has_body || head.version < Version::HTTP_11 {
@@ -107,9 +108,14 @@ fn is_http(protocol: &[u8]) -> bool {
     begins(b"h2") || begins(b"h3") || begins(b"http")
 }
 
-/// Copies bytes both ways until both sides have ended or nothing moves. The exchange ends with the tunnel, and the
-/// server counts the request until then.
-pub async fn tunnel(client: OnUpgrade, application: Tunnel, mut exchange: Pooled<Exchange>) {
+/// Copies bytes both ways until both sides have ended or nothing moves. `received` counts what the client sends, `sent` what
+/// it gets. The exchange ends with the tunnel, and the server counts the request until then.
+pub async fn tunnel(
+    client: OnUpgrade,
+    application: Tunnel,
+    exchange: Pooled<Exchange>,
+    (received, sent): (BodyProgress, BodyProgress),
+) {
     let client = match client.await {
         Ok(client) => client,
         Err(error) => {
@@ -118,8 +124,6 @@ pub async fn tunnel(client: OnUpgrade, application: Tunnel, mut exchange: Pooled
         }
     };
     let given_up = client.given_up();
-    let (received, sent) = (BodyProgress::default(), BodyProgress::default());
-    exchange.set_body(Some(received.clone()));
     let mut client = CountedStream { io: client, read: received.clone() };
     let mut application = CountedStream { io: application, read: sent.clone() };
     let moved = || received.bytes() + sent.bytes();
@@ -130,13 +134,8 @@ pub async fn tunnel(client: OnUpgrade, application: Tunnel, mut exchange: Pooled
         () = given_up => {}
         () = silence(moved) => {}
     }
-    exchange.add_bytes_out(sent.bytes());
+    drop(exchange);
 }
-
-/// In bytes, for each direction of a tunnel.
-const BUFFER: usize = 16 * 1024;
-/// A tunnel without traffic for this long is closed, at the latest after twice this time.
-const MAX_SILENCE: Duration = Duration::from_secs(3600);
 
 async fn silence(moved: impl Fn() -> u64) {
     let mut before = moved();
@@ -180,11 +179,70 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for CountedStream<T> {
     }
 }
 
+// The WebSocket handshake of HTTP/1.1 (RFC 6455), made by the gateway for a client of HTTP/2, which has none (RFC
+// 8441).
+
+/// RFC 6455, section 1.3.
+const SUFFIX: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+/// The key of a handshake. The application proves with its answer that it understands WebSocket.
+#[derive(Debug)]
+pub struct Handshake {
+    key: String,
+}
+
+impl Handshake {
+    /// A handshake with a random key.
+    pub fn random() -> Self {
+        let mut key = [0; 16];
+        getrandom::fill(&mut key).expect("the system has random bytes");
+        Self { key: base64::encode(&key) }
+    }
+
+    /// Writes the key into a request, in place of a key that the client may have sent.
+    pub fn ask(&self, fields: &mut Fields) {
+        fields.insert(KnownName::SEC_WEBSOCKET_KEY, self.key.as_bytes());
+    }
+
+    /// Removes the application's answer to the key from its 101. Returns whether it is the right one.
+    pub fn take_accept(&self, fields: &mut Fields) -> bool {
+        let accept = fields.single(KnownName::SEC_WEBSOCKET_ACCEPT);
+        let is_right = accept.is_some_and(|accept| accept == accept_for(&self.key).as_bytes());
+        fields.remove(KnownName::SEC_WEBSOCKET_ACCEPT);
+        is_right
+    }
+}
+
+fn accept_for(key: &str) -> String {
+    let asked = [key, SUFFIX].concat();
+    base64::encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, asked.as_bytes()).as_ref())
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn the_answer_is_that_of_the_rfc() {
+        assert_eq!(accept_for("dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    }
+
+    #[test]
+    fn only_a_single_right_answer_is_accepted() {
+        let handshake = Handshake::random();
+        let right = accept_for(&handshake.key);
+        let other = accept_for(&Handshake::random().key);
+        for (answers, is_right) in
+            [(vec![&right], true), (vec![], false), (vec![&other], false), (vec![&right, &other], false)]
+        {
+            let answers = answers.into_iter().map(|answer| (KnownName::SEC_WEBSOCKET_ACCEPT, answer));
+            let mut fields: Fields = answers.collect();
+            assert_eq!(handshake.take_accept(&mut fields), is_right);
+            assert!(fields.is_empty());
+        }
+    }
 
     fn asking(upgrade: &str) -> Fields {
         let mut fields = Fields::default();

@@ -1,50 +1,41 @@
 //! Writes the gateway's own answers: denials in their configured form, and errors.
 
+use std::borrow::Cow;
+use std::time::Duration;
+
 use bytes::Bytes;
-use http::HeaderValue;
-use http::StatusCode;
-use http::Version;
+use http::{HeaderValue, StatusCode, Version};
 use http_body::Body;
 use smallvec::SmallVec;
 
-use super::challenge_page;
-use super::grpc;
 use super::page;
-use super::preference::ReplyFormat;
-use super::preference::reply_format;
-use super::problem;
-use super::refusal::Refusal;
-use crate::decision::Denial;
-use crate::decision::DenialCause;
-use crate::decision::Penalty;
-use crate::gateway::admit::body::RequestBody;
-use crate::gateway::admit::framing::BadRequest;
-use crate::gateway::admit::request_id::RequestId;
-use crate::gateway::decide::record::DecisionRecord;
+use super::page::{Page, PageSubject};
+use super::refusal::{Attempts, Refusal, ReplyFormat, reply_format};
+use crate::gateway::body::RequestBody;
 use crate::gateway::exchange::Exchange;
-use crate::gateway::reservation::Reservation;
+use crate::gateway::fault::BadRequest;
+use crate::gateway::respond::refusal;
 use crate::gateway::response_body::ResponseBody;
 use crate::gateway::snapshot::Snapshot;
-use crate::head::FieldName;
-use crate::head::Fields;
-use crate::head::KnownName;
-use crate::head::NameSet;
-use crate::head::ResponseHead;
-use crate::key::KeyHash;
-use crate::limit::DenyResponse;
-use crate::limit::action::DenyBody;
+use crate::gateway::stages::RequestId;
 use crate::listen;
-use crate::listen::Response;
-use crate::pool::Pooled;
-use crate::route::RouteId;
+use crate::listen::{RefusedHead, Response};
+use crate::rules::decision::{Denial, DenialCause, Penalty};
+use crate::rules::key::KeyHash;
+use crate::rules::limit::action::DenyBody;
+use crate::rules::limit::{Count, DenyResponse};
 use crate::store::StoreError;
+use crate::wire::head::{FieldName, Fields, KnownName, NameSet, ResponseHead};
+use crate::words::pool::Pooled;
 
 const PROBLEM_JSON: &[u8] = b"application/problem+json";
+
 const HTML: &[u8] = b"text/html; charset=utf-8";
+
 const NO_STORE: &[u8] = b"no-store";
+
 const CLOSE: &[u8] = b"close";
-/// In seconds: a short outage of Redis has ended by then.
-const UNDECIDED_WAIT: u64 = 1;
+
 /// All methods of RFC 9110 and RFC 5789 except CONNECT and TRACE.
 const METHODS: &[u8] = b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
@@ -67,7 +58,7 @@ pub async fn deny(
         DenialCause::Limited { limits, retry_after } => {
             let limits = limits.iter().filter_map(|id| live.policy.limits.get(usize::from(id.0)));
             names.extend(limits.map(|limit| &*limit.name));
-            Refusal::Limited { limits: &names, wait: *retry_after }
+            Refusal::Limited { limits: &names, wait: *retry_after, attempts: attempts(live, denial, *retry_after) }
         }
     };
     let (question, response) = (challenging(live, denial), denial.response(&live.policy));
@@ -77,7 +68,7 @@ pub async fn deny(
                 Some((name, key)) => Reply::challenging(&exchange, &refusal, challenge_status(response), name, key),
                 None => Reply::configured(&exchange, &refusal, response),
             };
-            if let Some(seconds) = exchange.decision().retry_after {
+            if let Some(seconds) = exchange.decided().retry_after {
                 answer.set_retry_after(seconds);
             }
             answer
@@ -91,7 +82,7 @@ pub async fn deny(
             Reply::built_in(&exchange, &refusal, StatusCode::BAD_REQUEST)
         }
     };
-    live.ratelimit_headers.write(&mut answer.fields, &exchange.decision().report);
+    live.ratelimit_headers.write(&mut answer.fields, &exchange.decided().report);
     answer.close_unless(is_body_read, exchange.facts.head.version);
     if let Refusal::Limited { .. } = refusal {
         let policy = question.and_then(|_| answer.fields.get(KnownName::CONTENT_SECURITY_POLICY));
@@ -104,6 +95,18 @@ pub async fn deny(
         }
     }
     answer.finish(exchange)
+}
+
+/// What the client knows of the attempts that a limit has counted. Only where the limit counts failed sign-ins of one client to
+/// one account has this client made them. A ban may have another reason, and a wait of a second means that sign-ins are under
+/// way of which it is not known whether they fail.
+fn attempts(live: &Snapshot, denial: &Denial, retry_after: Option<Duration>) -> Attempts {
+    let Some(limit) = denial.limit.and_then(|id| live.policy.limits.get(usize::from(id.0))) else {
+        return Attempts::Any;
+    };
+    let is_over = denial.penalty != Penalty::Ban && retry_after.is_some_and(|wait| wait > Duration::from_secs(1));
+    let is_own = limit.count == Count::Failures && limit.key.is_login_of_client();
+    if is_over && is_own { Attempts::WrongPasswords } else { Attempts::Any }
 }
 
 /// The name of the limit or list that challenges, and the key.
@@ -124,8 +127,7 @@ fn challenge_status(response: &DenyResponse) -> StatusCode {
 /// Answers a request that was refused before any rule was applied. Its connection closes, because the bytes that follow
 /// are ambiguous.
 pub fn refuse(mut exchange: Pooled<Exchange>, bad_request: BadRequest) -> Response<ResponseBody> {
-    exchange.decision_mut().set_error();
-    exchange.set_error(bad_request.to_string());
+    exchange.refuse(bad_request.to_string());
     let mut answer =
         Reply::built_in(&exchange, &Refusal::Failed { words: &bad_request.to_string() }, bad_request.status());
     if bad_request == BadRequest::Method {
@@ -137,19 +139,30 @@ pub fn refuse(mut exchange: Pooled<Exchange>, bad_request: BadRequest) -> Respon
     answer.finish(exchange)
 }
 
-/// The answer to what a proxy described and what is no request, in the form that the described `fields` ask for. `reason`
-/// begins in lower case and has no dot.
-pub fn malformed(fields: &Fields, status: StatusCode, reason: &str, request_id: &RequestId) -> listen::Refusal {
-    let refusal = Refusal::Failed { words: reason };
+/// The answer to a malformed head, in the form that the `fields` ask for. `reason` begins in lower case and has no dot.
+pub fn malformed(
+    live: &Snapshot,
+    refused: &RefusedHead,
+    fields: &Fields,
+    reason: &str,
+    request_id: &RequestId,
+) -> listen::Refusal {
+    let (refusal, status) = (Refusal::Failed { words: reason }, refused.status);
     let mut answer = Fields::default();
     let (content_type, body) = match reply_format(fields) {
         ReplyFormat::Grpc(content_type) => {
-            grpc::write(&mut answer, &refusal, status);
+            refusal::write(&mut answer, &refusal, status);
             (content_type.as_bytes(), Bytes::new())
         }
-        ReplyFormat::Html => (HTML, Bytes::copy_from_slice(&page::page(&refusal, status, request_id))),
+        ReplyFormat::Html => {
+            let method = refused.method.as_ref();
+            let subject = PageSubject { refusal: &refusal, status, request_id, fields, method, retry_after: None };
+            let page = page::page(&live.settings.pages, &subject);
+            page.write_headers(&mut answer);
+            (HTML, Bytes::copy_from_slice(&page.html))
+        }
         ReplyFormat::Problem => {
-            (PROBLEM_JSON, Bytes::copy_from_slice(&problem::document(&refusal, status, request_id)))
+            (PROBLEM_JSON, Bytes::copy_from_slice(&refusal::document(&refusal, status, request_id)))
         }
     };
     answer.append(KnownName::CONTENT_TYPE, content_type);
@@ -158,14 +171,15 @@ pub fn malformed(fields: &Fields, status: StatusCode, reason: &str, request_id: 
     listen::Refusal { fields: answer, body }
 }
 
-/// Answers for an application that failed. The client gets `words`, the log has the error of the exchange.
+/// Answers for an application that failed. The client gets `words`, the log has the `error`.
 pub fn fail(
     mut exchange: Pooled<Exchange>,
     status: StatusCode,
     words: &str,
+    error: impl Into<Cow<'static, str>>,
     after: AfterReply,
 ) -> Response<ResponseBody> {
-    exchange.decision_mut().set_error();
+    exchange.refuse(error);
     let mut answer = Reply::built_in(&exchange, &Refusal::Failed { words }, status);
     if after == AfterReply::Close {
         answer.fields.append(KnownName::CONNECTION, CLOSE);
@@ -178,30 +192,28 @@ pub fn fail(
 pub async fn cannot_decide(
     mut exchange: Pooled<Exchange>,
     body: RequestBody,
-    route: Option<RouteId>,
     error: StoreError,
 ) -> Response<ResponseBody> {
-    let record = DecisionRecord { retry_after: Some(UNDECIDED_WAIT), ..DecisionRecord::undecided(route) };
-    exchange.set_decision(record, Reservation::default());
-    exchange.set_error(error.to_string());
+    exchange.refuse(error.to_string());
     let is_body_read = body.is_empty() || Box::pin(body.discard()).await;
     let mut answer = Reply::built_in(&exchange, &Refusal::Unavailable, StatusCode::SERVICE_UNAVAILABLE);
-    answer.set_retry_after(UNDECIDED_WAIT);
+    if let Some(seconds) = exchange.decided().retry_after {
+        answer.set_retry_after(seconds);
+    }
     answer.close_unless(is_body_read, exchange.facts.head.version);
     answer.finish(exchange)
 }
 
 /// Answers a proxy that asked: the request may pass. The rest of a body that came along is read.
-pub async fn pass(mut exchange: Pooled<Exchange>, body: RequestBody) -> Response<ResponseBody> {
-    exchange.set_passed_on();
+pub async fn pass(exchange: Pooled<Exchange>, body: RequestBody) -> Response<ResponseBody> {
     let is_body_read = body.is_empty() || Box::pin(body.discard()).await;
     let mut answer = Reply::empty(&exchange, StatusCode::OK);
-    exchange.live.ratelimit_headers.write(&mut answer.fields, &exchange.decision().report);
+    exchange.live.ratelimit_headers.write(&mut answer.fields, &exchange.decided().report);
     answer.close_unless(is_body_read, exchange.facts.head.version);
     answer.finish(exchange)
 }
 
-/// What happens to the connection after an answer.
+/// The use of the connection after an answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AfterReply {
     KeepAlive,
@@ -247,18 +259,36 @@ impl Reply {
             ReplyFormat::Grpc(content_type) => {
                 let whole = if exchange.facts.front.takes_success_for_pass() { status } else { StatusCode::OK };
                 let mut answer = Self::new(exchange, whole, content_type.as_bytes(), ResponseBody::Empty);
-                grpc::write(&mut answer.fields, refusal, status);
+                refusal::write(&mut answer.fields, refusal, status);
                 answer
             }
             ReplyFormat::Html => {
-                let html = page::page(refusal, status, &exchange.facts.request_id);
-                Self::new(exchange, status, HTML, ResponseBody::Written(html))
+                let retry_after = match refusal {
+                    Refusal::Limited { .. } | Refusal::Unavailable => exchange.decided().retry_after,
+                    _ => None,
+                };
+                let subject = PageSubject {
+                    refusal,
+                    status,
+                    request_id: &exchange.facts.request_id,
+                    fields: &exchange.facts.head.fields,
+                    method: Some(&exchange.facts.head.method),
+                    retry_after,
+                };
+                Self::page(exchange, status, page::page(&exchange.live.settings.pages, &subject))
             }
             ReplyFormat::Problem => {
-                let json = problem::document(refusal, status, &exchange.facts.request_id);
+                let json = refusal::document(refusal, status, &exchange.facts.request_id);
                 Self::new(exchange, status, PROBLEM_JSON, ResponseBody::Written(json))
             }
         }
+    }
+
+    fn page(exchange: &Exchange, status: StatusCode, page: Page) -> Self {
+        let mut answer = Self::new(exchange, status, HTML, ResponseBody::Empty);
+        page.write_headers(&mut answer.fields);
+        answer.content = ResponseBody::Written(page.html);
+        answer
     }
 
     /// A challenge page for browsers, a problem document for all other clients.
@@ -268,10 +298,7 @@ impl Reply {
         if format != ReplyFormat::Html {
             return Self::written(exchange, format, refusal, status);
         }
-        let page = challenge_page::page(exchange, name, key, refusal);
-        let mut answer = Self::new(exchange, status, HTML, ResponseBody::Written(page.html));
-        answer.fields.append(KnownName::CONTENT_SECURITY_POLICY, page.content_security_policy.as_bytes());
-        answer
+        Self::page(exchange, status, page::challenge(exchange, name, key, refusal))
     }
 
     /// A denial in its configured form.
@@ -327,7 +354,7 @@ impl Reply {
             exchange.add_bytes_out(self.content.size_hint().lower());
             self.content
         };
-        exchange.set_status(self.status);
+        exchange.answer(self.status);
         Response { head: ResponseHead::new(self.status, self.fields), body }
     }
 }

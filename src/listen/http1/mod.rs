@@ -6,17 +6,11 @@
 
 mod body;
 mod head_reader;
-mod interim;
-mod read_buffer;
 mod response_writer;
 mod session;
-mod session_end;
 mod shared_channel;
-mod tunnel;
 
-pub(super) use self::body::Http1RequestBody;
-pub(super) use self::interim::Http1InterimSender;
-pub(super) use self::read_buffer::poll_read;
-pub(super) use self::session::Http1Session;
-pub(super) use self::session_end::SessionEnd;
-pub(super) use self::tunnel::Http1Tunnel;
+pub(super) use self::body::{Http1RequestBody, Http1Tunnel};
+pub(super) use self::head_reader::poll_read;
+pub(super) use self::response_writer::Http1InterimSender;
+pub(super) use self::session::{Http1Session, SessionEnd};

@@ -1,21 +1,19 @@
 //! Writes a response.
 
 use std::pin::Pin;
-use std::task::Context;
-use std::task::Poll;
-use std::task::ready;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::HeaderMap;
-use http::HeaderName;
+use http::{HeaderMap, HeaderName};
 use http_body::Body;
+use parking_lot::Mutex;
 
-use super::session_end::SessionEnd;
-use crate::http1::grammar::BodyEncoder;
-use crate::http1::grammar::BodyLength;
-use crate::http1::grammar::WriteBuffer;
-use crate::http1::server::response::ResponseFraming;
-use crate::http1::server::response::is_allowed_trailer;
+use crate::listen::http1::session::SessionEnd;
+use crate::listen::http1::shared_channel::SharedChannel;
+use crate::wire::head::ResponseHead;
+use crate::wire::http1::grammar::{BodyEncoder, BodyLength, WriteBuffer};
+use crate::wire::http1::server::{ResponseFraming, is_allowed_trailer};
 
 /// A response that is being written.
 #[derive(Debug)]
@@ -91,5 +89,21 @@ where
         if self.encoder.end(trailers.as_ref(), out).is_err() {
             self.end = Some(SessionEnd::Broken);
         }
+    }
+}
+
+// Sends interim responses of HTTP/1.1.
+
+/// Sends interim responses to the client of one request.
+#[derive(Clone, Debug)]
+pub(in crate::listen) struct Http1InterimSender(Arc<Mutex<SharedChannel>>);
+
+impl Http1InterimSender {
+    pub(super) fn new(channel: Arc<Mutex<SharedChannel>>) -> Self {
+        Self(channel)
+    }
+
+    pub(in crate::listen) fn send(&self, head: &ResponseHead) {
+        self.0.lock().send_interim(head);
     }
 }

@@ -2,48 +2,32 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Context;
-use std::task::Poll;
-use std::task::ready;
+use std::task::{Context, Poll, ready};
 
 use bytes::BytesMut;
-use http::Method;
-use http::StatusCode;
-use http::Version;
+use http::{Method, StatusCode, Version};
 use http_body::Body;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::body::Http1RequestBody;
 use super::head_reader::HeadReader;
-use super::interim::Http1InterimSender;
 use super::response_writer::ResponseWriter;
-use super::session_end::SessionEnd;
-use super::shared_channel::AfterResponse;
-use super::shared_channel::SharedChannel;
-use super::tunnel::Http1Tunnel;
-use crate::http1::grammar::BodyLength;
-use crate::http1::grammar::WriteBuffer;
-use crate::http1::server::request::ParsedRequest;
-use crate::http1::server::response;
-use crate::http1::server::response::BodySize;
-use crate::http1::server::response::RequestTraits;
-use crate::listen::Connection;
-use crate::listen::IncomingBody;
-use crate::listen::IncomingRequest;
-use crate::listen::InterimSender;
-use crate::listen::OnUpgrade;
-use crate::listen::Refusal;
-use crate::listen::RefusedHead;
-use crate::listen::RequestHandler;
-use crate::listen::Response;
-use crate::listen::ResponseBody;
-use crate::listen::Settings;
-use crate::listen::Upgraded;
-use crate::listen::channel::Channel;
-use crate::listen::date;
-use crate::listen::progress::Phase;
-use crate::listen::progress::Progress;
+use super::shared_channel::{AfterResponse, SharedChannel};
+use crate::listen::client_stream::Channel;
+use crate::listen::connection::{Phase, Progress};
+use crate::listen::http1::body::Http1Tunnel;
+use crate::listen::http1::response_writer::Http1InterimSender;
+use crate::listen::{
+    Connection, ConnectionSettings, IncomingBody, IncomingRequest, InterimSender, OnUpgrade, Refusal, RefusedHead,
+    RequestHandler, Response, ResponseBody, Upgraded, handler,
+};
+use crate::wire::http1::grammar::{BodyLength, WriteBuffer};
+use crate::wire::http1::server;
+use crate::wire::http1::server::{BodySize, ParsedRequest, RequestTraits};
+
+/// In bytes: a body that is not longer, and is at hand, is written with its head.
+const SHORT_BODY: u64 = 4096;
 
 /// A connection that speaks HTTP/1.1. `respond` makes the future of a response of `handler`, `F`.
 pub(in crate::listen) struct Http1Session<'c, S, F, H: RequestHandler> {
@@ -76,7 +60,7 @@ where
     /// `read` are bytes that were read to recognize the protocol.
     pub(in crate::listen) fn new(
         connection: &'c Arc<Connection>,
-        settings: &Settings,
+        settings: &ConnectionSettings,
         channel: Channel,
         read: BytesMut,
         handler: &'c H,
@@ -109,7 +93,7 @@ where
                     match head {
                         Ok(Some(parsed)) => self.begin(parsed),
                         Ok(None) => return Poll::Ready(SessionEnd::Broken),
-                        Err(status) => self.refuse(status),
+                        Err(refused) => self.refuse(*refused),
                     }
                 }
                 State::Responding(response) => match Pin::new(response).poll(cx) {
@@ -175,10 +159,11 @@ where
         self.channel.lock().poll_failed(cx).map(|()| SessionEnd::Broken)
     }
 
-    fn refuse(&mut self, status: StatusCode) {
+    fn refuse(&mut self, refused: RefusedHead) {
         self.progress().enter(Phase::Head);
-        let Refusal { fields, body } = self.handler.refuse(self.connection, RefusedHead::unread(status));
-        response::write_refusal(status, &fields, &body, &mut self.out, date::write);
+        let status = refused.status;
+        let Refusal { fields, body } = self.handler.refuse(self.connection, refused);
+        server::write_refusal(status, &fields, &body, &mut self.out, handler::write);
         self.state = State::Writing(ResponseWriter::without_body(SessionEnd::Refused));
     }
 
@@ -189,7 +174,7 @@ where
         // A client that learns from the response that it is the last one sends no further request on this connection.
         self.request.keeps_alive &= !self.connection.is_retiring() && !self.channel.lock().is_lost();
         let size = BodySize::of(body.is_end_stream(), &body.size_hint());
-        let mut framing = response::write_head(&mut head, size, self.request, &mut self.out, date::write);
+        let mut framing = server::write_head(&mut head, size, self.request, &mut self.out, handler::write);
         if let Some(BodyLength::Known(length)) = framing.body
             && length <= SHORT_BODY
             && body.write_whole(self.out.small(), length)
@@ -271,5 +256,16 @@ impl<S, F, H: RequestHandler> Drop for Http1Session<'_, S, F, H> {
     }
 }
 
-/// In bytes: a body that is not longer, and is at hand, is written with its head.
-const SHORT_BODY: u64 = 4096;
+// How a session of HTTP/1.1 ends.
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(in crate::listen) enum SessionEnd {
+    /// The last response is written. What the client still sends is not read.
+    Finished,
+    /// A refusal answered an invalid head.
+    Refused,
+    /// The client has left, between two requests or within one, or the response broke off.
+    Broken,
+    /// The connection speaks another protocol now.
+    Upgraded,
+}

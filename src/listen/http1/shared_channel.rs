@@ -1,36 +1,23 @@
 //! A client's connection, shared by the session and by the body of the current request.
 
-use std::io;
 use std::io::IoSlice;
-use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Context;
-use std::task::Poll;
-use std::task::Waker;
-use std::task::ready;
+use std::task::{Context, Poll, Waker, ready};
+use std::{io, mem};
 
-use bytes::Buf;
-use bytes::Bytes;
-use bytes::BytesMut;
+use bytes::{Buf, Bytes, BytesMut};
 use http_body::Frame;
 use tokio::io::AsyncWrite;
 use tokio_util::io::poll_read_buf;
 
-use super::read_buffer;
-use crate::head::ResponseHead;
-use crate::http1::grammar::BodyDecoder;
-use crate::http1::grammar::BodyLength;
-use crate::http1::grammar::IncompleteBody;
-use crate::http1::grammar::Sender;
-use crate::http1::grammar::WriteBuffer;
-use crate::http1::server::response;
-use crate::listen::Connection;
-use crate::listen::IncomingBodyError;
-use crate::listen::channel::Channel;
-use crate::listen::progress::Phase;
-use crate::listen::progress::Progress;
-use crate::listen::socket::Socket;
+use crate::listen::client_stream::{Channel, Socket};
+use crate::listen::connection::{Phase, Progress};
+use crate::listen::http1::head_reader;
+use crate::listen::{Connection, IncomingBodyError};
+use crate::wire::head::ResponseHead;
+use crate::wire::http1::grammar::{BodyDecoder, BodyLength, IncompleteBody, Sender, WriteBuffer};
+use crate::wire::http1::server;
 
 #[derive(Debug)]
 pub(super) struct SharedChannel {
@@ -60,7 +47,7 @@ enum BodyState {
     Lost,
 }
 
-/// What follows a response that is written.
+/// The next step after a response is written.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum AfterResponse {
     NextRequest,
@@ -99,7 +86,7 @@ impl SharedChannel {
         look: impl FnOnce(&mut BytesMut, &[u8]),
     ) -> Poll<io::Result<bool>> {
         let read = &mut self.read;
-        let is_open = ready!(read_buffer::poll_read(channel(&mut self.channel)?, cx, |fresh| {
+        let is_open = ready!(head_reader::poll_read(channel(&mut self.channel)?, cx, |fresh| {
             look(read, fresh);
             !fresh.is_empty()
         }))?;
@@ -164,7 +151,7 @@ impl SharedChannel {
         if !self.may_send_interim || self.interim.len() > MAX_INTERIM {
             return;
         }
-        response::write_interim(head, &mut self.interim);
+        server::write_interim(head, &mut self.interim);
         if let Some(session) = self.session.take() {
             session.wake();
         }
@@ -254,7 +241,7 @@ impl SharedChannel {
         matches!(self.body, BodyState::Lost)
     }
 
-    /// What follows the response. The caller's task is woken when that changes.
+    /// The next step after the response. The caller's task is woken when it changes.
     pub(super) fn after_response(&mut self, cx: &Context<'_>) -> AfterResponse {
         match self.body {
             BodyState::Complete if self.progress().read_closed() => AfterResponse::Close,

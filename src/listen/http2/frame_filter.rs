@@ -2,27 +2,23 @@
 //! stopped within a frame, because h2 would wait for the rest without a timeout.
 
 use std::mem;
+use std::ops::Range;
 
 use h2::Reason;
 
-use super::frame::ACK;
-use super::frame::DATA;
-use super::frame::END_STREAM;
-use super::frame::FrameHeader;
-use super::frame::HEADER_LENGTH;
-use super::frame::HEADERS;
-use super::frame::MAX_PAYLOAD;
-use super::frame::PING;
-use super::frame::PREFACE;
-use super::frame::PRIORITY_FRAME;
-use super::frame::RST_STREAM;
-use super::frame::SETTINGS;
-use super::frame::UNKNOWN;
-use super::frame::WINDOW_UPDATE;
-use super::frame_budget::FrameBudget;
-use super::head_assembler::HeadAssembler;
-use super::head_assembler::StubFrame;
-use super::pending_heads::PendingHeads;
+use super::head_assembler::{HeadAssembler, StubFrame};
+use crate::listen::http2::frame_tap::FrameBudget;
+use crate::listen::http2::head_assembler::PendingHeads;
+use crate::wire::http2::{
+    ACK, DATA, END_STREAM, FrameHeader, HEADER_LENGTH, HEADERS, MAX_PAYLOAD, PING, PREFACE, PRIORITY_FRAME, RST_STREAM,
+    SETTINGS, UNKNOWN, WINDOW_UPDATE,
+};
+
+/// The error code for a client that sends more control frames than its budget allows.
+const TOO_MANY: Reason = Reason::ENHANCE_YOUR_CALM;
+
+/// A quarter of the unread data frames of the smallest size that h2 allows.
+const MAX_DATA_IN_A_ROW: u32 = 128;
 
 /// Follows the frames of one connection.
 #[derive(Debug)]
@@ -41,14 +37,14 @@ pub(super) struct FrameFilter {
     data_in_a_row: u32,
 }
 
-/// What was done with bytes that were read.
+/// The result of filtering bytes that were read.
 #[derive(Debug, Default)]
 pub(super) struct FilteredBytes {
     /// How many bytes were processed.
     pub(super) used: usize,
     /// How many bytes, at the beginning, are for h2.
     pub(super) kept: usize,
-    /// For h2 behind those: there was no room for it among them.
+    /// Bytes for h2 after those: they had no room among them.
     pub(super) behind: Vec<u8>,
     /// No more bytes should be processed before h2 has read these.
     stops: bool,
@@ -103,7 +99,7 @@ impl FrameFilter {
         pauses
     }
 
-    /// Notes that so many streams have got the beginning of their answers.
+    /// Notes that `streams` streams have got the beginning of their answers.
     pub(super) fn answered(&mut self, streams: u32) {
         self.budget.answered(streams);
     }
@@ -233,11 +229,132 @@ fn keep(part: &[u8], bytes: &mut [u8], filtered: &mut FilteredBytes) {
     }
 }
 
-/// What a client is told that sends more control frames than its budget allows.
-const TOO_MANY: Reason = Reason::ENHANCE_YOUR_CALM;
+// Which streams of a client may still bring frames (RFC 9113, section 5.1).
 
-/// A quarter of the unread data frames of the smallest size that h2 allows.
-const MAX_DATA_IN_A_ROW: u32 = 128;
+/// Far more than may be open at once. Streams that the gateway has refused count until their client ends them.
+const MOST_OPEN: usize = 1024;
+
+/// Clients seldom pass over numbers.
+const MOST_GAPS: usize = 8;
+
+/// The streams of one connection, as far as its client has opened and ended them. Streams that the gateway has reset
+/// are open here until the client ends them: frames that were under way by then are no mistake.
+#[derive(Debug, Default)]
+pub(super) struct ClientStreams {
+    /// The stream that was opened last.
+    newest: u32,
+    /// The streams that the client has not ended, in ascending order.
+    open: Vec<u32>,
+    /// Numbers that were passed over last.
+    gaps: Vec<Range<u32>>,
+}
+
+/// The kind of a head on a stream.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum HeadRole {
+    Request,
+    Trailers,
+}
+
+impl ClientStreams {
+    /// Takes a head on this stream, which it ends or not. The error ends the connection.
+    pub(super) fn head(&mut self, stream: u32, ends: bool) -> Result<HeadRole, Reason> {
+        if stream.is_multiple_of(2) {
+            // The connection itself, or a stream that only a server opens.
+            return Err(Reason::PROTOCOL_ERROR);
+        }
+        if stream > self.newest {
+            self.open(stream, ends);
+            return Ok(HeadRole::Request);
+        }
+        if !self.is_open(stream) {
+            let is_gap = self.gaps.iter().any(|gap| gap.contains(&stream));
+            return Err(if is_gap { Reason::PROTOCOL_ERROR } else { Reason::STREAM_CLOSED });
+        }
+        if ends {
+            self.end(stream);
+        }
+        Ok(HeadRole::Trailers)
+    }
+
+    /// Takes DATA on this stream, which it ends or not. The error ends the connection. Streams that were never opened are left to h2.
+    pub(super) fn data(&mut self, stream: u32, ends: bool) -> Result<(), Reason> {
+        let was_opened = stream <= self.newest && !stream.is_multiple_of(2);
+        if was_opened && !self.is_open(stream) {
+            return Err(Reason::STREAM_CLOSED);
+        }
+        if ends {
+            self.end(stream);
+        }
+        Ok(())
+    }
+
+    /// The client has ended or reset the stream.
+    pub(super) fn end(&mut self, stream: u32) {
+        if let Ok(place) = self.open.binary_search(&stream) {
+            self.open.remove(place);
+        }
+    }
+
+    fn open(&mut self, stream: u32, ends: bool) {
+        let next = if self.newest == 0 { 1 } else { self.newest + 2 };
+        if stream > next {
+            make_room(&mut self.gaps, MOST_GAPS);
+            self.gaps.push(next..stream);
+        }
+        self.newest = stream;
+        if !ends {
+            make_room(&mut self.open, MOST_OPEN);
+            self.open.push(stream);
+        }
+    }
+
+    fn is_open(&self, stream: u32) -> bool {
+        self.open.binary_search(&stream).is_ok()
+    }
+}
+
+/// Forgets the oldest where there are `most`.
+fn make_room<T>(list: &mut Vec<T>, most: usize) {
+    if list.len() == most {
+        list.remove(0);
+    }
+}
+
+#[cfg(test)]
+mod client_streams_tests {
+    use super::*;
+
+    #[test]
+    fn streams_are_opened_once_in_ascending_order_and_end_once() {
+        let mut streams = ClientStreams::default();
+        assert_eq!(streams.head(1, false), Ok(HeadRole::Request));
+        assert_eq!(streams.head(7, true), Ok(HeadRole::Request));
+        assert_eq!(streams.data(1, false), Ok(()));
+        assert_eq!(streams.head(1, true), Ok(HeadRole::Trailers));
+        assert_eq!(streams.head(1, true), Err(Reason::STREAM_CLOSED));
+        assert_eq!(streams.data(1, true), Err(Reason::STREAM_CLOSED));
+        assert_eq!(streams.data(7, true), Err(Reason::STREAM_CLOSED));
+        for unopened in [0, 2, 8, 3, 5] {
+            assert_eq!(streams.head(unopened, true), Err(Reason::PROTOCOL_ERROR), "{unopened}");
+        }
+        assert_eq!(streams.data(9, true), Ok(()));
+        assert_eq!(streams.head(9, false), Ok(HeadRole::Request));
+        streams.end(9);
+        assert_eq!(streams.head(9, true), Err(Reason::STREAM_CLOSED));
+    }
+
+    #[test]
+    fn streams_that_are_never_ended_take_little_memory() {
+        let mut streams = ClientStreams::default();
+        for number in 0..100_000 {
+            assert_eq!(streams.head(4 * number + 1, false), Ok(HeadRole::Request));
+        }
+        assert_eq!((streams.open.len(), streams.gaps.len()), (MOST_OPEN, MOST_GAPS));
+        assert_eq!(streams.head(1, true), Err(Reason::STREAM_CLOSED));
+        assert_eq!(streams.head(4 * 99_999 + 1, true), Ok(HeadRole::Trailers));
+    }
+}
 
 #[cfg(test)]
 mod tests;

@@ -1,24 +1,11 @@
 //! Builds the head of a request from its HTTP/2 fields (RFC 9113, section 8), and refuses what HTTP/1.1 cannot carry.
 
-use http::HeaderMap;
-use http::HeaderName;
-use http::HeaderValue;
-use http::Method;
-use http::StatusCode;
-use http::Version;
-use http::header::CONNECTION;
-use http::header::COOKIE;
-use http::header::TE;
-use http::header::TRANSFER_ENCODING;
-use http::header::UPGRADE;
+use http::header::{CONNECTION, COOKIE, TE, TRANSFER_ENCODING, UPGRADE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 
-use super::hpack::Field;
-use super::hpack::Name;
-use crate::head::Fields;
-use crate::head::KnownName;
-use crate::head::RequestHead;
-use crate::head::Target;
 use crate::listen::RefusedHead;
+use crate::wire::head::{Fields, KnownName, RequestHead, Target};
+use crate::wire::http2::hpack::{Field, Name};
 
 /// A head that was read to its end.
 #[derive(Debug)]
@@ -101,7 +88,7 @@ impl HeadFields {
         let Some(value) = field.value else { return self.is_malformed = true };
         let pseudo = match field.name {
             Name::Field(name) => return self.add_field(&name, &value),
-            Name::Invalid(_) => return self.is_malformed = true,
+            Name::Invalid(_) | Name::Status => return self.is_malformed = true,
             Name::Method => &mut self.pseudo.method,
             Name::Scheme => &mut self.pseudo.scheme,
             Name::Authority => &mut self.pseudo.authority,
@@ -115,7 +102,7 @@ impl HeadFields {
         }
     }
 
-    /// Counts fields that were too long to be read, with so many bytes.
+    /// Counts fields of `bytes` bytes that were too long to be read.
     pub(super) fn add_unread(&mut self, bytes: usize) {
         self.size = self.size.saturating_add(bytes);
         self.has_unread |= bytes > 0;
@@ -188,6 +175,7 @@ impl HeadFields {
             path: target.as_ref().map(|target| target.path().to_owned()),
             query: target.as_ref().and_then(|target| target.query().map(str::to_owned)),
             host: self.pseudo.authority.as_ref().and_then(text),
+            fields: self.plain,
         }))
     }
 

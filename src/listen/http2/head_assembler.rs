@@ -1,25 +1,24 @@
 //! Assembles the heads of requests from their frames, and gives h2 the same short stub for each. A malformed head then
 //! fails its stream, and not its connection.
 
+use std::collections::VecDeque;
 use std::mem;
+use std::sync::Arc;
 
 use h2::Reason;
 use http::HeaderMap;
+use parking_lot::Mutex;
 
-use super::client_streams::ClientStreams;
-use super::client_streams::HeadRole;
-use super::frame::CONTINUATION;
-use super::frame::END_HEADERS;
-use super::frame::END_STREAM;
-use super::frame::FrameHeader;
-use super::frame::HEADERS;
-use super::frame::PADDED;
-use super::frame::PRIORITY;
-use super::head::ABUSE;
-use super::head::HeadFields;
-use super::head::ParsedHead;
-use super::hpack::HpackDecoder;
-use super::pending_heads::PendingHeads;
+use super::head::{ABUSE, HeadFields, ParsedHead};
+use crate::listen::http2::frame_filter::{ClientStreams, HeadRole};
+use crate::wire::http2::hpack::HpackDecoder;
+use crate::wire::http2::{CONTINUATION, END_HEADERS, END_STREAM, FrameHeader, HEADERS};
+
+/// `GET http:/`, all that h2 learns of a request.
+const REQUEST: &[u8] = &[0x82, 0x86, 0x84];
+
+/// In bytes: the payload that each side accepts by default.
+const DEFAULT_MAX_FRAME: usize = 16 * 1024;
 
 /// Assembles the heads of one connection.
 #[derive(Debug)]
@@ -71,34 +70,26 @@ impl HeadAssembler {
     /// Takes the payload of HEADERS or CONTINUATION. `None`: the head goes on in the next frame.
     pub(super) fn read(&mut self, header: FrameHeader, payload: &[u8]) -> Result<Option<StubFrame>, Reason> {
         let (mut head, block) = match self.partial.take() {
-            None => (self.begin(header), fragment(header, payload).ok_or(Reason::PROTOCOL_ERROR)?),
+            None => (self.begin(header), header.fields(payload).ok_or(Reason::PROTOCOL_ERROR)?),
             Some(mut head) => {
                 head.continuations += 1;
                 (head, payload)
             }
         };
         let is_last = header.flags & END_HEADERS != 0;
-        let joined;
-        let mut block = if head.rest.is_empty() {
-            block
-        } else {
-            joined = [&mem::take(&mut head.rest), block].concat();
-            &joined[..]
-        };
-        let fields = &mut head.fields;
-        self.decoder.decode(&mut block, |field| fields.add(field)).map_err(|_| Reason::COMPRESSION_ERROR)?;
+        let PartialHead { fields, rest, .. } = &mut head;
+        let decoded = self.decoder.decode_part(rest, block, is_last, |field| fields.add(field));
         head.fields.add_unread(self.decoder.take_skipped());
         if head.fields.is_abuse() {
             return Err(Reason::ENHANCE_YOUR_CALM);
         }
+        decoded.map_err(|_| Reason::COMPRESSION_ERROR)?;
         if is_last {
-            self.decoder.end().map_err(|_| Reason::COMPRESSION_ERROR)?;
-            return if block.is_empty() { self.end(head).map(Some) } else { Err(Reason::COMPRESSION_ERROR) };
+            return self.end(head).map(Some);
         }
         if head.continuations > self.max_continuations() {
             return Err(Reason::ENHANCE_YOUR_CALM);
         }
-        head.rest = block.to_vec();
         self.partial = Some(head);
         Ok(None)
     }
@@ -108,7 +99,7 @@ impl HeadAssembler {
         PartialHead { stream, ends, fields: HeadFields::new(self.max_size), rest: Vec::new(), continuations: 0 }
     }
 
-    /// As many as the longest head that is still answered needs in full frames, and a few more.
+    /// The number of full frames that the longest head that is still answered needs, and a few more.
     fn max_continuations(&self) -> usize {
         (self.max_size.saturating_mul(ABUSE) / DEFAULT_MAX_FRAME * 5 / 4).max(5)
     }
@@ -150,17 +141,6 @@ fn trailers(stream: u32, ends: bool, fields: Option<&HeaderMap>) -> StubFrame {
     StubFrame { frame: frame(stream, ends, &block), is_valid }
 }
 
-/// The fields of a payload, without padding and priority. `None`: there is more padding than payload.
-fn fragment(header: FrameHeader, payload: &[u8]) -> Option<&[u8]> {
-    let (padding, rest) = match payload.split_first() {
-        _ if header.flags & PADDED == 0 => (0, payload),
-        Some((padding, rest)) => (usize::from(*padding), rest),
-        None => return None,
-    };
-    let before = if header.flags & PRIORITY == 0 { 0 } else { PRIORITY_LENGTH };
-    rest.get(before..rest.len().checked_sub(padding)?)
-}
-
 fn frame(stream: u32, ends: bool, block: &[u8]) -> Vec<u8> {
     let flags = END_HEADERS | if ends { END_STREAM } else { 0 };
     let header = FrameHeader { length: block.len(), kind: HEADERS, flags, stream };
@@ -191,10 +171,79 @@ fn length(mut length: usize, block: &mut Vec<u8>) {
     block.push(low(length));
 }
 
-/// `GET http:/`, all that h2 learns of a request.
-const REQUEST: &[u8] = &[0x82, 0x86, 0x84];
+// Passes heads from the filter that reads frames to the session that opens streams.
 
-const PRIORITY_LENGTH: usize = 5;
+/// Heads take memory. Few clients open as many streams at once.
+const MAX_PENDING: usize = 32;
 
-/// In bytes: the payload that each side accepts by default.
-const DEFAULT_MAX_FRAME: usize = 16 * 1024;
+/// The heads of streams that h2 has not opened yet. The lock is for the compiler: both sides are in one task.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PendingHeads(Arc<Mutex<HeadQueue>>);
+
+#[derive(Debug, Default)]
+struct HeadQueue {
+    /// With their streams, in ascending order.
+    heads: VecDeque<(u32, ParsedHead)>,
+    /// h2 has read the stubs of the streams up to this one. It has refused those that it has not opened.
+    seen: u32,
+    /// Why the connection must end, and whether the session has taken it.
+    fault: Option<(Reason, bool)>,
+}
+
+impl PendingHeads {
+    pub(super) fn push(&self, stream: u32, head: ParsedHead) {
+        self.0.lock().heads.push_back((stream, head));
+    }
+
+    /// The head of a stream that h2 opened. h2 never opens the streams before it any more.
+    pub(super) fn take(&self, stream: u32) -> Option<ParsedHead> {
+        let mut queue = self.0.lock();
+        while let Some((of, head)) = queue.pop_up_to(stream) {
+            if of == stream {
+                return Some(head);
+            }
+        }
+        None
+    }
+
+    /// Whether the session should take some before more frames are read.
+    pub(super) fn is_full(&self) -> bool {
+        self.0.lock().heads.len() >= MAX_PENDING
+    }
+
+    /// h2 has read all stubs so far.
+    pub(super) fn mark_seen(&self) {
+        let mut queue = self.0.lock();
+        queue.seen = queue.heads.back().map_or(0, |(stream, _)| *stream);
+    }
+
+    /// h2 has no further stream to open: it has refused the streams that it has seen and not opened.
+    pub(super) fn drop_refused(&self) {
+        let mut queue = self.0.lock();
+        let seen = queue.seen;
+        while queue.pop_up_to(seen).is_some() {}
+    }
+
+    /// The connection must end.
+    pub(super) fn fail(&self, reason: Reason) {
+        self.0.lock().fault.get_or_insert((reason, false));
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.0.lock().fault.is_some()
+    }
+
+    /// Why the connection must end; returned once.
+    pub(super) fn take_fault(&self) -> Option<Reason> {
+        let mut queue = self.0.lock();
+        let (reason, is_taken) = queue.fault.as_mut()?;
+        (!mem::replace(is_taken, true)).then_some(*reason)
+    }
+}
+
+impl HeadQueue {
+    fn pop_up_to(&mut self, stream: u32) -> Option<(u32, ParsedHead)> {
+        let is_up_to = self.heads.front().is_some_and(|(of, _)| *of <= stream);
+        if is_up_to { self.heads.pop_front() } else { None }
+    }
+}

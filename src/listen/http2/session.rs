@@ -2,55 +2,35 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Context;
-use std::task::Poll;
-use std::task::Waker;
-use std::task::ready;
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
-use bytes::Bytes;
-use bytes::BytesMut;
-use h2::Ping;
-use h2::PingPong;
-use h2::Reason;
-use h2::RecvStream;
-use h2::server::Builder;
-use h2::server::Connection as H2Connection;
-use h2::server::Handshake;
-use h2::server::SendResponse;
-
+use bytes::{Bytes, BytesMut};
+use h2::server::{Builder, Connection as H2Connection, Handshake, SendResponse};
+use h2::{Ping, PingPong, Reason, RecvStream};
 use http::StatusCode;
-use tokio::time::sleep;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::frame_tap::FrameTap;
-use super::head::Http2RequestHead;
-use super::head::ParsedHead;
-use super::interim::Http2InterimSender;
-use super::open_stream::OpenStream;
-use super::pending_heads::PendingHeads;
-use super::pending_tunnel::PendingTunnel;
-use super::response_head;
+use super::head::{Http2RequestHead, ParsedHead};
 use super::stream::RequestStream;
-use super::write_backlog::WriteBacklog;
-use crate::http2::Body;
-use crate::listen::Connection;
-use crate::listen::IncomingBody;
-use crate::listen::IncomingRequest;
-use crate::listen::RefusedHead;
-use crate::listen::RequestHandler;
-use crate::listen::Settings;
-use crate::listen::channel::Channel;
+use crate::listen::client_stream::Channel;
+use crate::listen::http2::head_assembler::PendingHeads;
+use crate::listen::http2::stream;
+use crate::listen::http2::stream::{Http2InterimSender, OpenStream, WriteBacklog};
+use crate::listen::http2::tunnel::PendingTunnel;
+use crate::listen::{Connection, ConnectionSettings, IncomingBody, IncomingRequest, RefusedHead, RequestHandler};
+use crate::wire::http2::Body;
 
 /// A connection that speaks HTTP/2.
 pub(in crate::listen) struct Http2Session<'c, H> {
     connection: &'c Arc<Connection>,
-    settings: &'c Arc<Settings>,
+    settings: &'c Arc<ConnectionSettings>,
     handler: H,
     pending_heads: PendingHeads,
     backlog: WriteBacklog,
     state: State,
-    winds_down: bool,
+    is_draining: bool,
     /// `None` before the first PING.
     pings: Option<PingPong>,
 }
@@ -64,7 +44,7 @@ impl<'c, H: RequestHandler> Http2Session<'c, H> {
     /// `read` are bytes that were read to recognize the protocol.
     pub(in crate::listen) fn new(
         connection: &'c Arc<Connection>,
-        settings: &'c Arc<Settings>,
+        settings: &'c Arc<ConnectionSettings>,
         channel: Channel,
         read: BytesMut,
         handler: H,
@@ -89,7 +69,7 @@ impl<'c, H: RequestHandler> Http2Session<'c, H> {
             pending_heads,
             backlog,
             state: State::Handshake(handshake),
-            winds_down: false,
+            is_draining: false,
             pings: None,
         }
     }
@@ -101,7 +81,7 @@ impl<'c, H: RequestHandler> Http2Session<'c, H> {
                 State::Open(open) => open,
                 State::Handshake(handshake) => {
                     let mut open = ready!(Pin::new(handshake).poll(cx))?;
-                    if self.winds_down {
+                    if self.is_draining {
                         open.graceful_shutdown();
                     }
                     self.state = State::Open(open);
@@ -125,8 +105,8 @@ impl<'c, H: RequestHandler> Http2Session<'c, H> {
     }
 
     /// Finishes the requests in progress, and accepts no further ones.
-    pub(in crate::listen) fn wind_down(&mut self) {
-        self.winds_down = true;
+    pub(in crate::listen) fn start_drain(&mut self) {
+        self.is_draining = true;
         if let State::Open(open) = &mut self.state {
             open.graceful_shutdown();
         }
@@ -139,7 +119,7 @@ impl<'c, H: RequestHandler> Http2Session<'c, H> {
             self.pings = open.ping_pong();
         }
         let Some(pings) = &mut self.pings else { return };
-        // Takes the last answer. Whatever the client sends wakes the connection.
+        // Takes the last answer. Any bytes from the client wake the connection.
         let _ = pings.poll_pong(&mut Context::from_waker(Waker::noop()));
         let _ = pings.send_ping(Ping::opaque());
     }
@@ -185,7 +165,7 @@ impl<'c, H: RequestHandler> Http2Session<'c, H> {
         let refusal = self.handler.refuse(self.connection, refused);
         let ends_with_head = !is_malformed && refusal.body.is_empty();
         let open = OpenStream::new(self.connection, 0);
-        let Ok(mut stream) = respond.send_response(response_head::refusal(status, &refusal), ends_with_head) else {
+        let Ok(mut stream) = respond.send_response(stream::refusal(status, &refusal), ends_with_head) else {
             return;
         };
         if !refusal.body.is_empty() {
@@ -216,13 +196,14 @@ const RESET_DELAY: Duration = Duration::from_millis(100);
 
 /// In bytes: what a client may send on one stream, and on all streams, before we read it.
 const STREAM_WINDOW: u32 = 64 * 1024 - 1;
+
 const CONNECTION_WINDOW: u32 = 256 * 1024;
 
 /// Concurrent requests on one connection. Browsers use fewer.
 const MAX_STREAMS: u32 = 128;
 
-/// The heads of all concurrent requests may have as many bytes as this many heads of the largest size. Those of browsers
-/// have a tenth of that.
+/// The heads of all concurrent requests may have as many bytes as this many heads of the largest size. The heads of
+/// browsers are a tenth of that.
 const MAX_LARGEST_HEADS: usize = 32;
 
 /// In bytes: what waits on one stream for its client to read.

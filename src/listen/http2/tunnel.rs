@@ -4,24 +4,20 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Context;
-use std::task::Poll;
-use std::task::ready;
+use std::task::{Context, Poll, ready};
 
-use bytes::Buf;
-use bytes::Bytes;
-use bytes::BytesMut;
-use h2::Reason;
-use h2::RecvStream;
-use h2::SendStream;
+use bytes::{Buf, Bytes, BytesMut};
+use h2::{Reason, RecvStream, SendStream};
 use parking_lot::Mutex;
-use tokio::io::AsyncRead;
-use tokio::io::AsyncWrite;
-use tokio::io::ReadBuf;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::oneshot;
 
-use super::open_stream::OpenStream;
-use super::write_backlog::WriteBacklog;
-use crate::http2::poll_room;
+use crate::listen::http2::stream::{OpenStream, WriteBacklog};
+use crate::listen::{OnUpgrade, Upgraded};
+use crate::wire::http2::poll_room;
+
+/// In bytes: the most that one write takes.
+const MAX_WRITE: usize = 16 * 1024;
 
 /// A client's stream after the response that opened the tunnel. Dropped before both sides have ended, it is reset.
 #[derive(Debug)]
@@ -39,8 +35,8 @@ struct TunnelHalves {
     outbound: SendStream<Bytes>,
 }
 
-/// The bytes of the client. They are taken from h2 as they come, because h2 has a price for each frame, however small. The
-/// client gets new window only for bytes that were read from the tunnel.
+/// The bytes of the client. They are taken from h2 as they come, because h2 charges for each frame, also for a small
+/// one. The client gets new window only for bytes that were read from the tunnel.
 #[derive(Debug)]
 pub(super) struct TunnelReader {
     stream: RecvStream,
@@ -150,5 +146,29 @@ fn broken(error: h2::Error) -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionReset, error)
 }
 
-/// In bytes: the most that one write takes.
-const MAX_WRITE: usize = 16 * 1024;
+// A stream that becomes a tunnel if the response opens it.
+
+/// A stream whose request asks for a tunnel.
+#[derive(Debug)]
+pub(super) struct PendingTunnel {
+    inbound: TunnelReader,
+    upgraded: oneshot::Sender<Upgraded>,
+}
+
+impl PendingTunnel {
+    pub(super) fn new(stream: RecvStream) -> (Self, OnUpgrade) {
+        let (upgraded, upgrade) = OnUpgrade::pair();
+        (Self { inbound: TunnelReader::new(stream), upgraded }, upgrade)
+    }
+
+    /// Takes the bytes that come before the response.
+    pub(super) fn fill(&mut self, cx: &mut Context<'_>) {
+        self.inbound.fill(cx);
+    }
+
+    /// The response opened the tunnel. If the handler has dropped its side, the stream is reset.
+    pub(super) fn open(self, outbound: SendStream<Bytes>, open: OpenStream, backlog: WriteBacklog) {
+        let Self { inbound, upgraded } = self;
+        drop(upgraded.send(Http2Tunnel::new(inbound, outbound, open, backlog).into()));
+    }
+}

@@ -1,41 +1,5 @@
 use super::*;
-use crate::client::Networks;
-
-#[tokio::test]
-async fn stopping_ends_accepting_and_leaves_standing_connections_alone() {
-    let server = Server::start(settings());
-    let mut client = server.connect().await;
-    client.get("/").await;
-
-    server.stop.close();
-    while tokio::net::TcpStream::connect(server.address).await.is_ok() {
-        tokio::task::yield_now().await;
-    }
-
-    assert!(client.get("/").await.starts_with("HTTP/1.1 200"));
-}
-
-#[tokio::test]
-async fn draining_closes_idle_connections_and_lets_a_request_under_way_finish() {
-    let server = Server::start(settings());
-    let mut idle = server.connect().await;
-    idle.get("/").await;
-    let mut fresh = server.connect().await;
-    let mut busy = server.connect().await;
-    busy.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n").await;
-    eventually(|| server.app.started.load(Ordering::SeqCst) == 2 && server.connections.count() == 3).await;
-
-    let connections = server.connections.clone();
-    let drained = tokio::spawn(async move { connections.drain().await });
-    idle.closed().await;
-    fresh.closed().await;
-    assert!(!drained.is_finished());
-    server.app.gate.add_permits(1);
-
-    let answer = busy.rest().await;
-    assert!(answer.contains("waited") && answer.contains("connection: close"), "{answer}");
-    drained.await.unwrap();
-}
+use crate::rules::client::Networks;
 
 #[tokio::test]
 async fn a_connection_still_in_the_accept_queue_is_answered_once() {
@@ -52,30 +16,6 @@ async fn a_connection_still_in_the_accept_queue_is_answered_once() {
     let mut answer = String::new();
     std::io::Read::read_to_string(&mut client, &mut answer).unwrap();
     assert!(answer.contains("hello"), "{answer}");
-}
-
-#[tokio::test]
-async fn a_request_on_its_way_while_draining_is_answered_as_the_last_one() {
-    for retires in [false, true] {
-        let server = Server::start(settings());
-        let mut standing = server.connect().await;
-        standing.get("/").await;
-        let mut rested = server.connect().await;
-        rested.get("/").await;
-        tokio::time::sleep(Duration::from_millis(1200)).await;
-        standing.get("/").await;
-
-        let connections = server.connections.clone();
-        let drained =
-            tokio::spawn(async move { if retires { connections.retire().await } else { connections.drain().await } });
-        tokio::time::sleep(if retires { 8 * SHORT } else { SHORT }).await;
-        for client in [&mut standing, &mut rested] {
-            client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
-            let answer = client.rest().await;
-            assert!(answer.contains("hello") && answer.contains("connection: close"), "{answer}");
-        }
-        drained.await.unwrap();
-    }
 }
 
 #[tokio::test]
@@ -175,34 +115,4 @@ async fn connections_from_before_a_listener_served_otherwise_are_drained_without
     early.closed().await;
     assert!(late.get("/").await.starts_with("HTTP/1.1 200"));
     assert_eq!(server.connections.count(), 1);
-}
-
-#[tokio::test]
-async fn tunnels_outlive_draining_and_end_when_connections_are_cut() {
-    let server = Server::start(settings());
-    let mut client = server.connect().await;
-    client.send("GET /tunnel HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n").await;
-    client.answer().await;
-
-    assert!(tokio::time::timeout(SHORT, server.connections.drain()).await.is_err());
-    client.send("ping").await;
-    let mut echoed = [0; 4];
-    client.stream.read_exact(&mut echoed).await.unwrap();
-    server.connections.cut();
-
-    client.closed().await;
-    server.connections.drain().await;
-}
-
-#[tokio::test]
-async fn cutting_ends_a_request_under_way() {
-    let server = Server::start(settings());
-    let mut client = server.connect().await;
-    client.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n").await;
-    eventually(|| server.app.started.load(Ordering::SeqCst) > 0).await;
-
-    server.connections.cut();
-
-    client.closed().await;
-    assert_eq!(server.app.dropped.load(Ordering::SeqCst), 1);
 }

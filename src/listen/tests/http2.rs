@@ -1,7 +1,7 @@
 use h2::client::SendRequest;
 
 use super::*;
-use crate::client::Networks;
+use crate::rules::client::Networks;
 
 /// Connects with prior knowledge. The second value is how the connection ended.
 async fn connect(server: &Server) -> (SendRequest<Bytes>, tokio::task::JoinHandle<Result<(), h2::Error>>) {
@@ -18,26 +18,8 @@ async fn get(sender: &mut SendRequest<Bytes>, path: &str) -> Result<http::Respon
 }
 
 #[tokio::test]
-async fn http2_with_prior_knowledge_is_spoken_on_the_same_socket() {
-    let server = Server::start(settings());
-    let (mut sender, _connection) = connect(&server).await;
-
-    let mut answer = get(&mut sender, "/").await.unwrap();
-
-    assert_eq!(answer.status(), 200);
-    assert_eq!(answer.body_mut().data().await.unwrap().unwrap(), "hello");
-}
-
-#[tokio::test]
-async fn a_silent_http2_connection_is_closed_by_the_header_timeout() {
-    let server = Server::start(Settings { header: SHORT, ..settings() });
-    let (_sender, connection) = connect(&server).await;
-    let _ = tokio::time::timeout(LONG, connection).await.unwrap();
-}
-
-#[tokio::test]
 async fn half_a_headers_frame_is_closed_by_the_header_timeout() {
-    let server = Server::start(Settings { header: SHORT, ..settings() });
+    let server = Server::start(ConnectionSettings { header: SHORT, ..settings() });
     let mut client = server.connect().await;
     client.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
     client.send([0, 0, 0, 4, 0, 0, 0, 0, 0]).await;
@@ -47,7 +29,7 @@ async fn half_a_headers_frame_is_closed_by_the_header_timeout() {
 
 #[tokio::test]
 async fn an_idle_http2_connection_is_closed_by_the_keepalive_timeout_and_not_before() {
-    let server = Server::start(Settings { header: SHORT / 4, keepalive: SHORT, ..settings() });
+    let server = Server::start(ConnectionSettings { header: SHORT / 4, keepalive: SHORT, ..settings() });
     let (mut sender, connection) = connect(&server).await;
     for _ in 0..4 {
         get(&mut sender, "/").await.unwrap().body_mut().data().await.unwrap().unwrap();
@@ -58,29 +40,8 @@ async fn an_idle_http2_connection_is_closed_by_the_keepalive_timeout_and_not_bef
 }
 
 #[tokio::test]
-async fn a_stream_that_the_client_does_not_read_is_reset_and_the_others_go_on() {
-    let server = Server::start(Settings { body_idle: SHORT, ..settings() });
-    let (mut sender, _connection) = connect(&server).await;
-    let mut unread = get(&mut sender, "/endless").await.unwrap();
-
-    let broken = tokio::time::timeout(LONG, async {
-        tokio::time::sleep(SHORT * 3).await;
-        loop {
-            match unread.body_mut().data().await {
-                Some(Ok(_)) => {}
-                Some(Err(error)) => return error,
-                None => panic!("it has no end"),
-            }
-        }
-    });
-
-    assert!(broken.await.unwrap().is_reset());
-    assert_eq!(get(&mut sender, "/").await.unwrap().status(), 200);
-}
-
-#[tokio::test]
 async fn a_request_under_way_is_under_no_timeout_of_the_connection() {
-    let server = Server::start(Settings { header: SHORT, keepalive: SHORT, body_idle: SHORT, ..settings() });
+    let server = Server::start(ConnectionSettings { header: SHORT, keepalive: SHORT, body_idle: SHORT, ..settings() });
     let (mut sender, _connection) = connect(&server).await;
     let waiting = get(&mut sender, "/wait");
     let (answer, ()) = tokio::join!(waiting, async {
@@ -92,7 +53,7 @@ async fn a_request_under_way_is_under_no_timeout_of_the_connection() {
 
 /// A listener for proxies that ask, and may be silent for so long.
 fn asked() -> Server {
-    let settings = Settings { keepalive: SHORT, body_idle: SHORT, ..settings() };
+    let settings = ConnectionSettings { keepalive: SHORT, body_idle: SHORT, ..settings() };
     Server::with_terms(settings, ListenerSettings { askers: Some(Networks::loopback()), ..ListenerSettings::default() })
 }
 
@@ -133,50 +94,10 @@ async fn a_panic_ends_one_stream_only() {
 }
 
 #[tokio::test]
-async fn draining_sends_goaway_and_finishes_the_requests_in_progress() {
-    let server = Server::start(settings());
-    let (mut sender, connection) = connect(&server).await;
-    let mut first = sender.clone();
-    let waiting = get(&mut first, "/wait");
-    let connections = server.connections.clone();
-    let gate = Arc::clone(&server.app.gate);
-    let started = Arc::clone(&server.app.started);
-    let (answer, ()) = tokio::join!(
-        async {
-            let mut answer = waiting.await.unwrap();
-            answer.body_mut().data().await.unwrap().unwrap()
-        },
-        async move {
-            eventually(|| started.load(Ordering::SeqCst) > 0).await;
-            let drained = tokio::spawn(async move { connections.drain().await });
-            tokio::time::sleep(SHORT).await;
-            gate.add_permits(1);
-            drained.await.unwrap();
-        },
-    );
-
-    assert_eq!(answer, "waited");
-    assert!(get(&mut sender, "/").await.is_err());
-    connection.await.unwrap().unwrap();
-}
-
-#[tokio::test]
-async fn a_client_that_resets_its_stream_ends_the_request() {
-    let server = Server::start(settings());
-    let (mut sender, _connection) = connect(&server).await;
-    let request = http::Request::get("http://a/wait").body(()).unwrap();
-    let (answer, stream) = sender.send_request(request, true).unwrap();
-    eventually(|| server.app.started.load(Ordering::SeqCst) > 0).await;
-    drop((answer, stream));
-
-    eventually(|| server.app.dropped.load(Ordering::SeqCst) > 0).await;
-}
-
-#[tokio::test]
 async fn frames_that_are_no_request_do_not_prolong_a_silence() {
     let halves = [&b"\0\0\x08\x06\0\0\0\0\0four"[..], b"more"];
     for served in [false, true] {
-        let settings = Settings { header: 4 * SHORT, keepalive: 4 * SHORT, ..settings() };
+        let settings = ConnectionSettings { header: 4 * SHORT, keepalive: 4 * SHORT, ..settings() };
         let server = Server::start(settings);
         let mut client = server.connect().await;
         client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;

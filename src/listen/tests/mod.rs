@@ -8,51 +8,29 @@ mod http2;
 mod proxy_protocol;
 mod timeouts;
 
-use std::net::Ipv4Addr;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
-use std::task::Context;
-use std::task::Poll;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::StatusCode;
-use http_body::Body;
-use http_body::Frame;
+use http_body::{Body, Frame};
 use http_body_util::BodyExt;
-use parking_lot::Mutex;
-use tokio::io::AsyncReadExt;
-use tokio::io::AsyncWriteExt;
-use tokio::io::copy_bidirectional;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Semaphore;
 
 use self::client::Client;
-use super::AcceptStopper;
-use super::Connection;
-use super::Connections;
-use super::IncomingBody;
-use super::IncomingBodyError;
-use super::IncomingRequest;
-use super::InterimSender;
-use super::ListenAddress;
-use super::ListenerRuntime;
-use super::ListenerSettings;
-use super::ListenerState;
-use super::ListeningSocket;
-use super::RefusedHead;
-use super::RequestHandler;
-use super::Response;
-use super::Settings;
-use super::Stack;
-use super::bind;
-use super::serve;
-use crate::head::KnownName;
-use crate::head::ResponseHead;
+use super::{
+    AcceptStopper, Connection, ConnectionSettings, Connections, IncomingBody, IncomingBodyError, IncomingRequest,
+    InterimSender, ListenAddress, ListenerRuntime, ListenerSettings, ListenerState, ListeningSocket, RefusedHead,
+    RequestHandler, Response, Stack, bind, serve,
+};
 use crate::listen::Refusal;
+use crate::wire::head::ResponseHead;
 
 /// A timeout that a test waits for. No other step takes as long.
 const SHORT: Duration = Duration::from_millis(150);
@@ -60,8 +38,8 @@ const SHORT: Duration = Duration::from_millis(150);
 /// A timeout that no test reaches.
 const LONG: Duration = Duration::from_secs(60);
 
-fn settings() -> Settings {
-    Settings {
+fn settings() -> ConnectionSettings {
+    ConnectionSettings {
         header: LONG,
         keepalive: LONG,
         body_idle: LONG,
@@ -82,16 +60,16 @@ struct Server {
     connections: Connections,
     stop: AcceptStopper,
     app: App,
-    settings: Arc<ArcSwap<Settings>>,
+    settings: Arc<ArcSwap<ConnectionSettings>>,
     door: Arc<ListenerState>,
 }
 
 impl Server {
-    fn start(settings: Settings) -> Self {
+    fn start(settings: ConnectionSettings) -> Self {
         Self::with_terms(settings, ListenerSettings::default())
     }
 
-    fn with_terms(settings: Settings, terms: ListenerSettings) -> Self {
+    fn with_terms(settings: ConnectionSettings, terms: ListenerSettings) -> Self {
         let socket = bind((Ipv4Addr::LOCALHOST, 0).into(), Stack::Dual, 1).unwrap().remove(0);
         let connections = Connections::default();
         let runtime = ListenerRuntime::prepare(terms, None).unwrap();
@@ -136,7 +114,6 @@ struct App {
     dropped: Arc<AtomicUsize>,
     /// How many bodies broke off while another task read them.
     broken_off: Arc<AtomicUsize>,
-    malformed: Arc<Mutex<Vec<StatusCode>>>,
 }
 
 impl Default for App {
@@ -146,7 +123,6 @@ impl Default for App {
             started: Arc::default(),
             dropped: Arc::default(),
             broken_off: Arc::default(),
-            malformed: Arc::default(),
         }
     }
 }
@@ -166,7 +142,7 @@ impl RequestHandler for App {
         &self,
         connection: Arc<Connection>,
         request: IncomingRequest,
-        interim: InterimSender,
+        _: InterimSender,
     ) -> impl Future<Output = Response<Reply>> + Send + Unpin + 'static {
         let app = self.clone();
         Box::pin(async move {
@@ -190,28 +166,7 @@ impl RequestHandler for App {
                 "/ends" => Reply::Text(Some(format!("{} {}", connection.peer, connection.local).into())),
                 "/panic" => panic!("on purpose"),
                 "/endless" => Reply::Endless,
-                "/echo" => {
-                    if request.head.fields.has(KnownName::EXPECT) {
-                        interim.send_continue();
-                    }
-                    Reply::Echo(request.body)
-                }
-                "/tunnel" => {
-                    let upgrade = request.upgrade.unwrap();
-                    connection.spawn(async move {
-                        let mut tunnel = upgrade.await.unwrap();
-                        let (mut far, mut echo) = tokio::io::duplex(1024);
-                        tokio::spawn(async move {
-                            let (mut read, mut write) = tokio::io::split(&mut echo);
-                            let _ = tokio::io::copy(&mut read, &mut write).await;
-                        });
-                        let _ = copy_bidirectional(&mut tunnel, &mut far).await;
-                    });
-                    let mut head = ResponseHead::of(StatusCode::SWITCHING_PROTOCOLS);
-                    head.fields.append(KnownName::CONNECTION, b"upgrade");
-                    head.fields.append(KnownName::UPGRADE, b"echo");
-                    return Response { head, body: Reply::Text(None) };
-                }
+                "/echo" => Reply::Echo(request.body),
                 _ => Reply::Text(Some("hello".into())),
             };
             std::mem::forget(dropped);
@@ -219,8 +174,7 @@ impl RequestHandler for App {
         })
     }
 
-    fn refuse(&self, _: &Connection, refused: RefusedHead) -> Refusal {
-        self.malformed.lock().push(refused.status);
+    fn refuse(&self, _: &Connection, _: RefusedHead) -> Refusal {
         Refusal::default()
     }
 }

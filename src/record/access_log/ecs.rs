@@ -1,23 +1,13 @@
 //! Lines in the Elastic Common Schema.
 
-use super::LineContext;
-use super::fields;
-use super::fields::FieldFormat;
-use super::fields::FieldName;
-use super::fields::FieldStart;
-use super::fields::FieldValue;
-use super::message::message;
-use super::value::names;
-use super::value::put_usual;
-use super::value::split_port;
-use super::value::version_number;
-use crate::clock::Timestamp;
-use crate::digits::push_decimal;
-use crate::record::DecisionLabel;
-use crate::record::RequestRecord;
-use crate::record::line::raw;
-use crate::record::line::time;
-use crate::record::log_settings::ECS_VERSION;
+use super::fields::{FieldFormat, FieldName, FieldStart, FieldValue};
+use super::{LineContext, fields};
+use crate::record::access_log::write::{message, names, put_usual, split_port, version_number};
+use crate::record::line::{raw, time};
+use crate::record::sinks::ECS_VERSION;
+use crate::record::{DecisionLabel, RequestRecord};
+use crate::words::clock::Timestamp;
+use crate::words::digits::push_decimal;
 
 /// Unknown fields are left out.
 pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, request: &RequestRecord<'_>, context: &LineContext<'_>) {

@@ -3,25 +3,23 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use http::StatusCode;
-use http::Version;
+use http::{StatusCode, Version};
 
 use super::LineContext;
-use crate::record::RequestRecord;
-use crate::record::TraceId;
+use crate::record::{RequestRecord, TraceId};
 
 /// How the lines of one format have fields.
 pub(super) trait FieldFormat {
-    /// What follows a text and an integer.
+    /// The text after a string and after an integer.
     const TEXT_END: &str;
     const INTEGER_END: &str;
-    /// What follows the start of another value, for `true`.
+    /// The text after the start of another value, for `true`.
     const TRUE: &str;
 
     fn start(name: &FieldName) -> &FieldStart;
 
-    /// Appends a field. Inlined into [`each`], where the name and the kind of every field are known, so that what is the
-    /// same in all lines is copied without a call.
+    /// Appends a field. Inlined into [`each`], which knows the name and kind of every field, so that constant text is
+    /// copied without a call.
     fn put(line: &mut Vec<u8>, name: &FieldName, value: FieldValue<'_>);
 }
 
@@ -35,7 +33,7 @@ pub(super) struct FieldName {
     pub(super) json_null: &'static str,
 }
 
-/// What a line has from the comma before a field up to its value.
+/// The text from the comma before a field up to its value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FieldStart {
     /// With the quotation mark that the value begins with.
@@ -63,6 +61,8 @@ pub(super) enum FieldValue<'a> {
     Trace(TraceId),
     Hash(u128),
     MaskedKey(&'a [(String, String)]),
+    /// The hashes of the keys with a login name, with the names of their limits.
+    Keys(&'a RequestRecord<'a>, &'a LineContext<'a>),
     /// The names of the shadow limits that would have denied.
     ShadowLimits(&'a RequestRecord<'a>, &'a LineContext<'a>),
     Span(Duration),
@@ -93,42 +93,73 @@ macro_rules! name {
 }
 
 const REQUEST_ID: FieldName = name!("request_id", "http.request.id", "portcullis.request_id");
+
 const TRACE_ID: FieldName = name!("trace_id", "trace.id", "trace_id");
+
 const CLIENT: FieldName = name!("client", "client.ip", "client.address");
+
 const PEER: FieldName = name!("peer", "source.ip", "network.peer.address");
+
 const SCHEME: FieldName = name!("scheme", "url.scheme", "url.scheme");
+
 const PROTOCOL: FieldName = name!("protocol", "http.version", "network.protocol.version");
+
 const METHOD: FieldName = name!("method", "http.request.method", "http.request.method");
+
 const HOST: FieldName = name!("host", "url.domain", "server.address");
+
 const PATH: FieldName = name!("path", "url.path", "url.path");
+
 const QUERY: FieldName = name!("query", "url.query", "url.query");
+
 const USER_AGENT: FieldName = name!("user_agent", "user_agent.original", "user_agent.original");
+
 const ROUTE: FieldName = name!("route", "portcullis.route", "portcullis.route");
+
 const DECISION: FieldName = name!("decision", "event.action", "portcullis.decision");
+
 const LIMIT: FieldName = name!("limit", "rule.name", "portcullis.limit");
+
 const LIST: FieldName = name!("list", "portcullis.list", "portcullis.list");
+
 const KEY: FieldName = name!("key", "portcullis.key", "portcullis.key");
+
 const KEY_MASKED: FieldName = name!("key_masked", "portcullis.key_masked", "portcullis.key_masked");
+
+const KEYS: FieldName = name!("keys", "portcullis.keys", "portcullis.keys");
+
 const UNREAD: FieldName = name!("unread", "portcullis.unread", "portcullis.unread");
+
 const BAN: FieldName = name!("ban", "portcullis.ban", "portcullis.ban");
+
 const RETRY_AFTER: FieldName = name!("retry_after", "portcullis.retry_after", "portcullis.retry_after");
+
 const SHADOW: FieldName = name!("shadow", "portcullis.shadow", "portcullis.shadow");
+
 const STATUS: FieldName = name!("status", "http.response.status_code", "http.response.status_code");
+
 const OUTCOME: FieldName = name!("outcome", "portcullis.outcome", "portcullis.outcome");
+
 const UPSTREAM: FieldName = name!("upstream", "portcullis.upstream", "portcullis.upstream");
+
 const SERVER: FieldName = name!("server", "portcullis.server", "portcullis.server");
+
 const UPSTREAM_REQUEST_ID: FieldName =
     name!("upstream_request_id", "portcullis.upstream_request_id", "portcullis.upstream_request_id");
+
 const DURATION: FieldName = name!("duration_ms", "event.duration", "portcullis.duration_ms");
+
 const BYTES_IN: FieldName = name!("bytes_in", "http.request.body.bytes", "http.request.body.size");
+
 const BYTES_OUT: FieldName = name!("bytes_out", "http.response.body.bytes", "http.response.body.size");
+
 const ERROR: FieldName = name!("error", "error.message", "error.message");
 
 fn or_unknown<'a, T>(value: Option<T>, known: impl FnOnce(T) -> FieldValue<'a>) -> FieldValue<'a> {
     value.map_or(FieldValue::Unknown, known)
 }
 
-/// Appends every field. `query`, `list`, `unread`, `outcome`, `upstream_request_id` and `error` are left out where they are unknown.
+/// Appends every field. `query`, `list`, `keys`, `unread`, `outcome`, `upstream_request_id` and `error` are left out where they are unknown.
 #[inline]
 pub(super) fn each<F: FieldFormat>(line: &mut Vec<u8>, request: &RequestRecord<'_>, context: &LineContext<'_>) {
     F::put(line, &REQUEST_ID, FieldValue::Text(request.request_id));
@@ -153,6 +184,9 @@ pub(super) fn each<F: FieldFormat>(line: &mut Vec<u8>, request: &RequestRecord<'
     let key = request.applied_limit.and_then(|applied| applied.masked_key.as_ref());
     F::put(line, &KEY, or_unknown(key, |key| FieldValue::Hash(key.hash.0)));
     F::put(line, &KEY_MASKED, or_unknown(key, |key| FieldValue::MaskedKey(&key.parts)));
+    if !request.keys.is_empty() {
+        F::put(line, &KEYS, FieldValue::Keys(request, context));
+    }
     if request.unread.is_some() {
         F::put(line, &UNREAD, FieldValue::True);
     }

@@ -1,15 +1,10 @@
 //! Lines for people.
 
 use super::LineContext;
-use crate::clock::Timestamp;
-use crate::digits::push_address;
-use crate::digits::push_decimal;
-use crate::record::ObservedOutcome;
-use crate::record::RequestRecord;
-use crate::record::line::millis;
-use crate::record::line::plain;
-use crate::record::line::raw;
-use crate::record::line::time;
+use crate::record::line::{millis, plain, raw, time};
+use crate::record::{ObservedOutcome, RequestRecord};
+use crate::words::clock::Timestamp;
+use crate::words::digits::{push_address, push_decimal};
 
 pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, request: &RequestRecord<'_>, context: &LineContext<'_>) {
     time(line, at);

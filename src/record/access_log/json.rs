@@ -2,19 +2,12 @@
 
 use http::Version;
 
-use super::LineContext;
-use super::fields;
-use super::fields::FieldFormat;
-use super::fields::FieldName;
-use super::fields::FieldStart;
-use super::fields::FieldValue;
-use super::value::names;
-use super::value::put_usual;
-use crate::clock::Timestamp;
+use super::fields::{FieldFormat, FieldName, FieldStart, FieldValue};
+use super::{LineContext, fields};
 use crate::record::RequestRecord;
-use crate::record::line::millis;
-use crate::record::line::raw;
-use crate::record::line::time;
+use crate::record::access_log::write::{names, put_usual};
+use crate::record::line::{millis, raw, time};
+use crate::words::clock::Timestamp;
 
 /// Unknown fields are `null`.
 pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, request: &RequestRecord<'_>, context: &LineContext<'_>) {

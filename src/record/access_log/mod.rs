@@ -4,11 +4,7 @@ mod ecs;
 mod fields;
 mod human;
 mod json;
-mod line_context;
-mod message;
 mod otel;
-mod value;
 mod write;
 
-pub(super) use self::line_context::LineContext;
-pub(super) use self::write::write;
+pub(super) use self::write::{LineContext, write};

@@ -1,22 +1,12 @@
 //! Lines in the log data model of OpenTelemetry. Each line is a `LogRecord` in OTLP's JSON.
 
-use super::LineContext;
-use super::fields;
-use super::fields::FieldFormat;
-use super::fields::FieldName;
-use super::fields::FieldStart;
-use super::fields::FieldValue;
-use super::message::message;
-use super::value::put_usual;
-use super::value::split_port;
-use super::value::version_number;
-use crate::clock::Timestamp;
-use crate::digits::push_decimal;
+use super::fields::{FieldFormat, FieldName, FieldStart, FieldValue};
+use super::{LineContext, fields};
 use crate::record::RequestRecord;
-use crate::record::line::millis;
-use crate::record::line::nanos;
-use crate::record::line::quoted;
-use crate::record::line::raw;
+use crate::record::access_log::write::{message, put_usual, split_port, version_number};
+use crate::record::line::{millis, nanos, quoted, raw};
+use crate::words::clock::Timestamp;
+use crate::words::digits::push_decimal;
 
 /// Unknown fields are left out.
 pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, request: &RequestRecord<'_>, context: &LineContext<'_>) {

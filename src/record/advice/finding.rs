@@ -1,24 +1,24 @@
-//! The words of advice: what was seen, and the line to write.
+//! The text of advice: the observation, and the line to write.
 
 use super::UntrustedPeer;
-use super::observed::BusiestClient;
-use super::observed::ObservedLimit;
-use super::observed::ObservedRoute;
-use super::observed::UnavailableKeys;
-use super::observed::UnseenRoute;
-use crate::limit::Missing;
+use crate::record::advice::{
+    BusiestClient, ObservedLimit, ObservedRoute, UnavailableKeys, UnlimitedLogin, UnseenRoute,
+};
+use crate::rules::limit::Missing;
+use crate::words::clock::Timestamp;
+use crate::words::recipes::Recipe;
 
 /// Advice that holds.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Finding {
-    /// What was seen.
+    /// The observation.
     pub(super) message: String,
-    /// What to write.
+    /// The line to write.
     pub(super) help: String,
 }
 
 impl Finding {
-    /// Of the last `all` requests `part` name their client. `peers`: those that sent many of them.
+    /// `part` of the last `all` requests name their client. `peers` sent many of them.
     pub(super) fn untrusted_forwarding(all: u64, part: u64, peers: &[&UntrustedPeer]) -> Self {
         let addresses: Vec<_> = peers.iter().map(|peer| peer.address.to_string()).collect();
         let (peers, header) = match peers {
@@ -59,7 +59,7 @@ impl Finding {
         }
     }
 
-    /// Of the last `all` requests that met the limit `part` lack this field.
+    /// `part` of the last `all` requests that met the limit lack this field.
     pub(super) fn missing_field(limit: &ObservedLimit, field: &str, all: u64, part: u64) -> Self {
         let name = &limit.name;
         let therefore = match limit.missing {
@@ -91,7 +91,7 @@ impl Finding {
         }
     }
 
-    /// Of the last `all` answers on the route `part` were neither a success nor a failure.
+    /// `part` of the last `all` answers on the route were neither a success nor a failure.
     pub(super) fn outcome(ObservedRoute { name, .. }: &ObservedRoute, all: u64, part: u64) -> Self {
         Self {
             message: format!("{part} of the last {all} answers on {name} match neither side of its outcome"),
@@ -99,6 +99,21 @@ impl Finding {
                    `outcome: {success: {status: 302, header: {location: \"/account*\"}}, otherwise: failure}`"
                 .to_owned(),
         }
+    }
+
+    pub(super) fn unlimited_login(UnlimitedLogin { path, requests, configured }: &UnlimitedLogin) -> Self {
+        let seen = format!("{requests} requests `POST {path}` met no limit that counts logins");
+        let recipe = Recipe::command_for(path);
+        let (message, rule) = match configured {
+            Some(login) => {
+                let (route, at) = (&login.route, &login.path);
+                (format!("{seen}: {route} is for {at}"), Some(format!("write `match: POST {path}` on {route}")))
+            }
+            None => (format!("{seen}, and no route is for them"), None),
+        };
+        let recipe = recipe.map(|command| format!("begin with `{command}`"));
+        let help = [rule, recipe].into_iter().flatten().collect::<Vec<_>>().join(", or ");
+        Self { message, help: format!("if that is a login, {help}") }
     }
 
     pub(super) fn unseen(route: &UnseenRoute) -> Self {
@@ -184,7 +199,7 @@ impl Finding {
         }
     }
 
-    /// No descriptor met the limit, in so many `calls` of its domain.
+    /// No descriptor in the last `calls` calls of its domain met the limit.
     fn domain_never_counted(limit: &ObservedLimit, domain: &str, seen: &str, calls: u64) -> Self {
         let ObservedLimit { name, key, .. } = limit;
         let renamed = key.iter().map(|_| "descriptor.NAME").collect::<Vec<_>>().join(", ");
@@ -215,4 +230,65 @@ fn renamed(limit: &ObservedLimit, field: &str) -> Option<String> {
 fn yaml(addresses: &[String]) -> String {
     let quoted = |address: &String| if address.contains(':') { format!("\"{address}\"") } else { address.clone() };
     addresses.iter().map(quoted).collect::<Vec<_>>().join(", ")
+}
+
+// One piece of advice.
+
+/// A probable misconfiguration, and the line to write.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Advice {
+    pub kind: AdviceKind,
+    /// The observation, with its numbers.
+    pub message: String,
+    /// Since when, by the wall clock.
+    pub since: Timestamp,
+    pub limit: Option<String>,
+    pub route: Option<String>,
+    /// The line to write.
+    pub help: String,
+}
+
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum AdviceKind {
+    /// A peer that is no trusted proxy names its client.
+    UntrustedForwarding,
+    /// Nearly all requests come from one address.
+    OneClient,
+    /// Half of the requests lack the login field that a limit counts by.
+    MissingField,
+    /// No name matches the `pattern` of a limit.
+    PatternMatchesNothing,
+    /// The answers match neither side of an outcome.
+    OutcomeMatchesNeither,
+    /// No request has met the limit.
+    LimitNeverCounted,
+    /// Logins at a path that ends like that of a route or a recipe met no limit that counts logins.
+    UnlimitedLogin,
+    /// A proxy asks about requests of a route with rules that only the answer of the application, or the end of a request,
+    /// can satisfy.
+    AnswersUnseen,
+    /// The keys that tokens are verified with cannot be fetched.
+    KeysUnavailable,
+    /// The configuration on disk has mistakes, so that the one before stays in force.
+    ReloadRefused,
+    /// A warning of `check`.
+    Check,
+}
+
+impl AdviceKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::UntrustedForwarding => "untrusted_forwarding",
+            Self::OneClient => "one_client",
+            Self::MissingField => "missing_field",
+            Self::PatternMatchesNothing => "pattern_matches_nothing",
+            Self::OutcomeMatchesNeither => "outcome_matches_neither",
+            Self::LimitNeverCounted => "limit_never_counted",
+            Self::UnlimitedLogin => "unlimited_login",
+            Self::AnswersUnseen => "answers_unseen",
+            Self::KeysUnavailable => "keys_unavailable",
+            Self::ReloadRefused => "reload_refused",
+            Self::Check => "check",
+        }
+    }
 }

@@ -1,24 +1,25 @@
-//! Judges what was counted: each kind of advice, one after another.
+//! Judges the counts: each kind of advice, one after another.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use super::finding::Finding;
-use super::kind::AdviceKind;
-use super::observed::Observed;
-use super::observed::ObservedLimit;
-use super::observed::ObservedRoute;
-use super::share::ENOUGH;
-use super::share::Share;
-use super::untrusted_forwarding::UntrustedPeer;
+use crate::record::advice::finding::AdviceKind;
+use crate::record::advice::{Observed, ObservedLimit, ObservedRoute, UntrustedPeer};
 
-/// What a piece of advice is about: its kind, and the name of a limit or route.
-pub(super) type Subject = (AdviceKind, String);
+/// A few addresses are a line to write.
+const MAX_NAMED: usize = 4;
 
-/// What was judged before.
+/// Fewer logins may be those of a scanner.
+const ENOUGH_LOGINS: u64 = 10;
+
+/// The subject of a piece of advice: its kind, and the name of a limit or route.
+pub(super) type AdviceSubject = (AdviceKind, String);
+
+/// The earlier judgements.
 #[derive(Debug, Default)]
 pub(super) struct Judge {
-    shares: BTreeMap<Subject, Share>,
+    shares: BTreeMap<AdviceSubject, Share>,
     /// Since the last verdict.
     untrusted_peers: BTreeMap<IpAddr, UntrustedPeer>,
     first_seen: BTreeMap<String, FirstSeen>,
@@ -29,31 +30,31 @@ pub(super) struct Judge {
 struct FirstSeen {
     /// All requests that had passed.
     passed: u64,
-    /// Those on its routes.
+    /// Requests on its routes.
     on_routes: u64,
-    /// Those that had met it.
+    /// Requests that met it.
     met: u64,
     has_worked: bool,
 }
 
 /// Whether advice holds.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Verdict {
+pub(super) enum AdviceStatus {
     Holds(Finding),
-    HoldsNot,
-    /// Too few requests to say: what was said stays.
-    AsBefore,
+    DoesNotHold,
+    /// Too few requests to judge: the last status stays.
+    Unchanged,
 }
 
 impl Judge {
     /// A verdict for every subject.
-    pub(super) fn judge(&mut self, observed: &Observed) -> Vec<(Subject, Verdict)> {
+    pub(super) fn judge(&mut self, observed: &Observed) -> Vec<(AdviceSubject, AdviceStatus)> {
         let mut verdicts = vec![
             ((AdviceKind::UntrustedForwarding, String::new()), self.forwarding(observed)),
             ((AdviceKind::OneClient, String::new()), one_client(observed)),
         ];
         let keys = observed.unavailable_keys.as_ref();
-        let keys = keys.map_or(Verdict::HoldsNot, |keys| Verdict::Holds(Finding::unavailable_keys(keys)));
+        let keys = keys.map_or(AdviceStatus::DoesNotHold, |keys| AdviceStatus::Holds(Finding::unavailable_keys(keys)));
         verdicts.push(((AdviceKind::KeysUnavailable, String::new()), keys));
         for limit in &observed.limits {
             verdicts.push(((AdviceKind::MissingField, limit.name.clone()), self.login_field(limit)));
@@ -64,46 +65,51 @@ impl Judge {
         for route in &observed.routes {
             verdicts.push(((AdviceKind::OutcomeMatchesNeither, route.name.clone()), self.outcome(route)));
         }
+        for login in observed.unlimited_logins.iter().filter(|login| login.requests >= ENOUGH_LOGINS) {
+            let verdict = AdviceStatus::Holds(Finding::unlimited_login(login));
+            verdicts.push(((AdviceKind::UnlimitedLogin, login.path.clone()), verdict));
+        }
         for route in &observed.unseen {
-            verdicts.push(((AdviceKind::AnswersUnseen, route.name.clone()), Verdict::Holds(Finding::unseen(route))));
+            verdicts
+                .push(((AdviceKind::AnswersUnseen, route.name.clone()), AdviceStatus::Holds(Finding::unseen(route))));
         }
         verdicts
     }
 
-    /// Drops what is not in force any more.
-    pub(super) fn retain(&mut self, is_in_force: impl Fn(&Subject) -> bool) {
+    /// Drops limits and routes that are not in force any more.
+    pub(super) fn retain(&mut self, is_in_force: impl Fn(&AdviceSubject) -> bool) {
         self.shares.retain(|subject, _| is_in_force(subject));
         self.first_seen.retain(|name, _| is_in_force(&(AdviceKind::LimitNeverCounted, name.clone())));
     }
 
-    fn forwarding(&mut self, observed: &Observed) -> Verdict {
+    fn forwarding(&mut self, observed: &Observed) -> AdviceStatus {
         for peer in &observed.untrusted_peers {
             let known = self.untrusted_peers.entry(peer.address);
             known.and_modify(|known| known.samples += peer.samples).or_insert_with(|| peer.clone());
         }
         let share = self.share(AdviceKind::UntrustedForwarding, "", observed.passed, observed.untrusted_forwarding);
-        let Some((all, part)) = share else { return Verdict::AsBefore };
+        let Some((all, part)) = share else { return AdviceStatus::Unchanged };
         let peers = std::mem::take(&mut self.untrusted_peers);
         // A few of them are clients that try it.
-        Verdict::when(part * 10 >= all, || Finding::untrusted_forwarding(all, part, &most_frequent(&peers)))
+        AdviceStatus::holds_if(part * 10 >= all, || Finding::untrusted_forwarding(all, part, &most_frequent(&peers)))
     }
 
-    fn login_field(&mut self, limit: &ObservedLimit) -> Verdict {
-        let Some(field) = &limit.login_field else { return Verdict::HoldsNot };
+    fn login_field(&mut self, limit: &ObservedLimit) -> AdviceStatus {
+        let Some(field) = &limit.login_field else { return AdviceStatus::DoesNotHold };
         let share = self.share(AdviceKind::MissingField, &limit.name, limit.decided, limit.lacking);
-        let Some((all, part)) = share else { return Verdict::AsBefore };
-        Verdict::when(part * 2 >= all, || Finding::missing_field(limit, field, all, part))
+        let Some((all, part)) = share else { return AdviceStatus::Unchanged };
+        AdviceStatus::holds_if(part * 2 >= all, || Finding::missing_field(limit, field, all, part))
     }
 
-    fn pattern(&mut self, limit: &ObservedLimit) -> Verdict {
-        let Some(pattern) = &limit.pattern else { return Verdict::HoldsNot };
+    fn pattern(&mut self, limit: &ObservedLimit) -> AdviceStatus {
+        let Some(pattern) = &limit.pattern else { return AdviceStatus::DoesNotHold };
         let named = limit.decided.saturating_sub(limit.lacking);
         let share = self.share(AdviceKind::PatternMatchesNothing, &limit.name, named, limit.unmatched);
-        let Some((all, part)) = share else { return Verdict::AsBefore };
-        Verdict::when(part == all, || Finding::pattern(limit, pattern, all))
+        let Some((all, part)) = share else { return AdviceStatus::Unchanged };
+        AdviceStatus::holds_if(part == all, || Finding::pattern(limit, pattern, all))
     }
 
-    fn never_counted(&mut self, limit: &ObservedLimit, passed: u64) -> Verdict {
+    fn never_counted(&mut self, limit: &ObservedLimit, passed: u64) -> AdviceStatus {
         // Requests of clients that the limit spares are meant for it too.
         let met = if limit.spares_some { limit.decided.max(limit.passed) } else { limit.decided };
         let first = self.first_seen.entry(limit.name.clone());
@@ -112,13 +118,13 @@ impl Judge {
         let meanwhile = passed.saturating_sub(first.passed);
         let on_routes = limit.passed.saturating_sub(first.on_routes);
         let is_idle = !first.has_worked && !limit.waits_for_rare_requests && meanwhile >= ENOUGH;
-        Verdict::when(is_idle, || Finding::never_counted(limit, meanwhile, on_routes))
+        AdviceStatus::holds_if(is_idle, || Finding::never_counted(limit, meanwhile, on_routes))
     }
 
-    fn outcome(&mut self, route: &ObservedRoute) -> Verdict {
+    fn outcome(&mut self, route: &ObservedRoute) -> AdviceStatus {
         let share = self.share(AdviceKind::OutcomeMatchesNeither, &route.name, route.answers, route.neither);
-        let Some((all, part)) = share else { return Verdict::AsBefore };
-        Verdict::when(part * 2 >= all, || Finding::outcome(route, all, part))
+        let Some((all, part)) = share else { return AdviceStatus::Unchanged };
+        AdviceStatus::holds_if(part * 2 >= all, || Finding::outcome(route, all, part))
     }
 
     fn share(&mut self, kind: AdviceKind, name: &str, all: u64, part: u64) -> Option<(u64, u64)> {
@@ -127,16 +133,16 @@ impl Judge {
     }
 }
 
-impl Verdict {
-    fn when(holds: bool, finding: impl FnOnce() -> Finding) -> Self {
-        if holds { Self::Holds(finding()) } else { Self::HoldsNot }
+impl AdviceStatus {
+    fn holds_if(holds: bool, finding: impl FnOnce() -> Finding) -> Self {
+        if holds { Self::Holds(finding()) } else { Self::DoesNotHold }
     }
 }
 
-fn one_client(observed: &Observed) -> Verdict {
+fn one_client(observed: &Observed) -> AdviceStatus {
     let busiest = observed.busiest_client.as_ref().filter(|busiest| busiest.all >= ENOUGH);
-    let Some(busiest) = busiest else { return Verdict::AsBefore };
-    Verdict::when(busiest.requests * 100 >= busiest.all * 95, || Finding::one_client(busiest))
+    let Some(busiest) = busiest else { return AdviceStatus::Unchanged };
+    AdviceStatus::holds_if(busiest.requests * 100 >= busiest.all * 95, || Finding::one_client(busiest))
 }
 
 /// The peers with a tenth of the requests, the busiest first.
@@ -148,5 +154,31 @@ fn most_frequent(peers: &BTreeMap<IpAddr, UntrustedPeer>) -> Vec<&UntrustedPeer>
     frequent
 }
 
-/// A few addresses are a line to write.
-const MAX_NAMED: usize = 4;
+// Judges the share of some among many, anew after each thousand.
+
+/// Fewer requests say nothing.
+pub(super) const ENOUGH: u64 = 1000;
+
+/// The counts at the last verdict.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Share {
+    all: u64,
+    part: u64,
+}
+
+impl Share {
+    /// Begins with the next request.
+    pub(super) fn from(all: u64, part: u64) -> Self {
+        Self { all, part }
+    }
+
+    /// The numbers since the last verdict, `(all, part)`, once they are [`ENOUGH`]; they then begin anew. A counter that went
+    /// back counts from there. A request may be in `part` a moment before it is in `all`.
+    pub(super) fn take(&mut self, all: u64, part: u64) -> Option<(u64, u64)> {
+        let since = (all.saturating_sub(self.all), part.saturating_sub(self.part));
+        if all < self.all || since.0 >= ENOUGH {
+            *self = Self { all, part };
+        }
+        (since.0 >= ENOUGH).then_some((since.0, since.1.min(since.0)))
+    }
+}

@@ -1,6 +1,6 @@
 use super::*;
-use crate::clock::Timestamp;
-use crate::limit::Missing;
+use crate::rules::limit::Missing;
+use crate::words::clock::Timestamp;
 
 const NOW: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
 
@@ -44,6 +44,7 @@ fn nothing_is_said_before_a_thousand_requests() {
         limits: vec![limit(999, 999)],
         routes: vec![route],
         unseen: Vec::new(),
+        unlimited_logins: Vec::new(),
         unavailable_keys: None,
     };
     assert_eq!(kinds(&advisor, &observed), []);
@@ -213,4 +214,27 @@ fn a_pattern_that_none_of_a_thousand_names_matches_is_told() {
     assert_eq!(advice.limit.as_deref(), Some("login"));
     assert!(advice.message.starts_with("none of the last 1000 names that met login matches its pattern `[A-Z]+`"));
     assert_eq!(kinds(&advisor, &observe(2500, 1999)), []);
+}
+
+#[test]
+fn a_login_under_another_prefix_is_told_from_ten_requests_on_with_the_line_to_write() {
+    let advisor = Advisor::default();
+    let observe = |path: &str, requests: u64, route: Option<(&str, &str)>| {
+        let configured = route.map(|(route, path)| ConfiguredLogin { route: route.into(), path: path.into() });
+        let unlimited_logins = vec![UnlimitedLogin { path: path.into(), requests, configured }];
+        Observed { unlimited_logins, ..Observed::default() }
+    };
+    let route = Some(("wp-login", "/wp-login.php"));
+    assert_eq!(kinds(&advisor, &observe("/blog/wp-login.php", 9, route)), []);
+    let advice = only(&advisor, &observe("/blog/wp-login.php", 10, route));
+    assert_eq!(advice.kind, AdviceKind::UnlimitedLogin);
+    assert!(advice.message.contains("wp-login is for /wp-login.php"), "{advice:?}");
+    let (rule, recipe) = ("`match: POST /blog/wp-login.php`", "`portcullis recipe wordpress --prefix /blog`");
+    assert!(advice.help.contains(rule) && advice.help.contains(recipe), "{advice:?}");
+    assert_eq!(kinds(&advisor, &Observed::default()), []);
+    let help = |path: &str, route| only(&Advisor::default(), &observe(path, 10, route)).help;
+    assert!(help("/wp-login.php", None).contains("`portcullis recipe wordpress`"));
+    // No recipe is known by a path that many applications have.
+    let help = help("/shop/login", Some(("login", "/login")));
+    assert!(help.contains("`match: POST /shop/login`") && !help.contains("recipe"), "{help}");
 }

@@ -1,10 +1,8 @@
-//! Reports bans of addresses to a Local API of `CrowdSec`, and deletes there what is lifted.
+//! Reports bans of addresses to a Local API of `CrowdSec`, and deletes lifted ones there.
 
 use std::collections::VecDeque;
-use std::mem::Discriminant;
-use std::mem::discriminant;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering;
+use std::mem::{Discriminant, discriminant};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
@@ -12,19 +10,13 @@ use tokio::sync::mpsc;
 use tokio::time;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::error;
-use tracing::info;
-use tracing::warn;
+use tracing::{error, info, warn};
 
-use crate::crowdsec::Alert;
-use crate::crowdsec::LapiError;
-use crate::crowdsec::Machine;
-use crate::crowdsec::Reporter;
 use crate::record::Event;
-use crate::record::event::BannedNetwork;
-use crate::record::event::EventKind;
+use crate::record::event::{BannedNetwork, EventKind};
+use crate::wire::crowdsec::{Alert, LapiError, Machine, Reporter};
 
-/// The sending end of the queue. When the last holder drops it, the task sends what is queued and ends.
+/// The sending end of the queue. When the last holder drops it, the task sends the queue and ends.
 #[derive(Debug)]
 pub(super) struct AlertWriter {
     queue: mpsc::Sender<Report>,
@@ -33,7 +25,7 @@ pub(super) struct AlertWriter {
     is_dropping: AtomicBool,
 }
 
-/// What the API is to be told.
+/// A message for the API.
 #[derive(Clone, Debug)]
 struct Report {
     change: Change,
@@ -55,10 +47,11 @@ const MAX_QUEUED: usize = 10_000;
 const BATCH: usize = 100;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
+
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 impl AlertWriter {
-    /// To be called within a runtime. When `closing` is cancelled, the task tries what is queued once more and ends.
+    /// To be called within a runtime. When `closing` is cancelled, the task tries to send the queue once more and ends.
     pub(super) fn start(machine: Machine, dropped: Counter, tasks: &TaskTracker, closing: CancellationToken) -> Self {
         let (queue, reports) = mpsc::channel(MAX_QUEUED);
         tasks.spawn(send_queued(machine, reports, dropped.clone(), closing));
@@ -127,7 +120,7 @@ async fn send_queued(
             }
             Err(error) => {
                 log.failed(&machine, &error);
-                // What the API does not want now it will not want later.
+                // The API will refuse the same request again, so it is not retried.
                 if matches!(&error, LapiError::Status(status) if status.is_client_error()) {
                     waiting.pop_front();
                     dropped.inc();
@@ -171,7 +164,7 @@ async fn send_first(reporter: &mut Reporter<'_>, waiting: &mut VecDeque<Report>)
     sent
 }
 
-/// What was logged, so that nothing is said twice.
+/// The last log message, so that none is repeated.
 #[derive(Debug, Default)]
 struct ReportLog {
     failing: Option<Discriminant<LapiError>>,

@@ -1,5 +1,7 @@
 //! Sends events to a stream in the store's Redis.
 
+use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,26 +9,23 @@ use prometheus_client::metrics::counter::Counter;
 use tokio::sync::mpsc;
 use tokio::time;
 use tokio_util::task::TaskTracker;
-use tracing::error;
-use tracing::info;
+use tracing::{error, info};
 
-use super::AppendOutcome;
 use super::RedisStream;
-use super::StreamAppender;
 use crate::record::Event;
-
-/// The sending end of the queue. When the last holder drops it, the task sends what is queued and ends.
-#[derive(Debug)]
-pub(super) struct RedisStreamWriter {
-    queue: mpsc::Sender<Arc<Event>>,
-    dropped: Counter,
-}
 
 /// How many events wait while Redis is down; about 10 MB.
 const MAX_QUEUED: usize = 16 * 1024;
 
 /// How long to wait before an event is sent again to a Redis that is down.
 const RETRY_INTERVAL: Duration = Duration::from_millis(250);
+
+/// The sending end of the queue. When the last holder drops it, the task sends the queue and ends.
+#[derive(Debug)]
+pub(super) struct RedisStreamWriter {
+    queue: mpsc::Sender<Arc<Event>>,
+    dropped: Counter,
+}
 
 impl RedisStreamWriter {
     pub(super) fn start(
@@ -80,4 +79,27 @@ async fn send_queued(
             }
         }
     }
+}
+
+// How the audit trail reaches the store's Redis.
+
+/// A Redis that entries can be appended to.
+pub trait StreamAppender: fmt::Debug + Send + Sync {
+    /// Appends one entry of field names and texts.
+    fn append<'a>(
+        &'a self,
+        stream: &'a RedisStream,
+        fields: &'a [(&'static str, String)],
+    ) -> Pin<Box<dyn Future<Output = AppendOutcome> + Send + 'a>>;
+}
+
+/// Whether Redis took an entry.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum AppendOutcome {
+    Appended,
+    /// Redis is down and was sent nothing. The entry may be sent again.
+    Unavailable,
+    /// Redis refused the entry or did not answer. The entry is not sent again, so that it is never there twice. With
+    /// the reason as a sentence.
+    Lost(String),
 }

@@ -6,13 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::Connection;
-use rusqlite::Statement;
-use rusqlite::params_from_iter;
+use rusqlite::{Connection, Statement, params_from_iter};
 
 use super::writer::AuditSink;
-use crate::files;
 use crate::record::Event;
+use crate::words::files;
 
 #[derive(Debug)]
 pub(super) struct AuditDatabase(Connection);

@@ -1,28 +1,25 @@
 //! The open sinks of the audit trail.
 
 use std::io;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::AuditSettings;
 use super::StreamAppender;
 use super::crowdsec::AlertWriter;
-use super::file::AuditFile;
-#[cfg(feature = "sqlite")]
-use super::file::MODE;
 use super::redis_stream::RedisStreamWriter;
 #[cfg(feature = "sqlite")]
 use super::sqlite::AuditDatabase;
-use super::writer::AuditWriter;
-use super::writer::WriterFinished;
-use crate::files;
-use crate::record::Event;
-use crate::record::Metrics;
+use super::writer::{AuditWriter, WriterFinished};
+use crate::record::audit::writer::AuditFile;
+#[cfg(feature = "sqlite")]
+use crate::record::audit::writer::MODE;
 use crate::record::event::EventKind;
+use crate::record::{Event, Metrics};
+use crate::wire::crowdsec::Machine;
+use crate::words::files;
 
 /// A sink of the audit trail that cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -42,7 +39,7 @@ pub struct AuditTrail {
     crowdsec: Option<Arc<AlertWriter>>,
 }
 
-/// What a trail needs besides its settings.
+/// The parts that a trail needs besides its settings.
 #[derive(Clone, Copy, Debug)]
 pub struct AuditContext<'a> {
     pub metrics: &'a Metrics,
@@ -55,8 +52,8 @@ pub struct AuditContext<'a> {
 }
 
 impl AuditTrail {
-    /// Opens every sink. Those that did not change are taken from `previous`, with the events in their queues. To be
-    /// called within a runtime.
+    /// Opens every sink. Unchanged sinks are taken from `previous`, with the events in their queues. To be called
+    /// within a runtime.
     pub fn open(
         settings: &AuditSettings,
         previous: Option<&Self>,
@@ -131,7 +128,7 @@ impl AuditTrail {
     }
 
     /// Another gateway has lifted a ban: where a limit of this one began it, perhaps only this one knows the address.
-    pub(in crate::record) fn hear(&self, event: &Event) {
+    pub(in crate::record) fn append_remote_lift(&self, event: &Event) {
         if let Some(alerts) = &self.crowdsec
             && event.kind == EventKind::Unban
             && event.limit.is_some()
@@ -184,6 +181,37 @@ fn database_writer(_: &Path, _: &Metrics) -> io::Result<AuditWriter> {
 #[cfg(not(feature = "sqlite"))]
 fn without_sqlite() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, "this portcullis was built without the feature `sqlite`")
+}
+
+// The `audit` section of the configuration.
+
+/// Whether this binary can write to `audit.sqlite`.
+pub const HAS_SQLITE: bool = cfg!(feature = "sqlite");
+
+/// Each sink is optional, and several may be configured.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct AuditSettings {
+    /// A file of JSON lines.
+    pub file: Option<PathBuf>,
+    /// A stream in the store's Redis. Valid only where the store is Redis.
+    pub redis_stream: Option<RedisStream>,
+    /// A database of one table.
+    pub sqlite: Option<PathBuf>,
+    /// Where bans of addresses are reported.
+    pub crowdsec: Option<Machine>,
+}
+
+/// A stream in the store's Redis.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct RedisStream {
+    pub key: Arc<str>,
+    /// Redis keeps about this many entries, the latest. At least 1.
+    pub max_entries: u64,
+}
+
+impl RedisStream {
+    /// `max_entries` where the configuration leaves it out.
+    pub const MAX_ENTRIES: u64 = 100_000;
 }
 
 #[cfg(test)]

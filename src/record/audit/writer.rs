@@ -1,18 +1,23 @@
 //! A thread that writes queued events in batches.
 
-use std::io;
-use std::sync::Arc;
-use std::sync::mpsc;
-use std::sync::mpsc::Receiver;
-use std::sync::mpsc::SyncSender;
-use std::thread;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+use std::{io, thread};
 
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::watch;
-use tracing::error;
-use tracing::info;
+use tracing::{error, info};
 
 use crate::record::Event;
+use crate::words::files::AppendFile;
+
+/// Room for some seconds of a flood; about 20 MB.
+const MAX_QUEUED: usize = 32 * 1024;
+
+/// How many events are written at once.
+const BATCH: usize = 1024;
 
 /// A file or a database that events are written to.
 pub(super) trait AuditSink: Send + 'static {
@@ -20,7 +25,7 @@ pub(super) trait AuditSink: Send + 'static {
     fn write(&mut self, events: &[Arc<Event>]) -> io::Result<()>;
 }
 
-/// The sending end of the queue. When the last holder drops it, the thread writes what is queued and ends.
+/// The sending end of the queue. When the last holder drops it, the thread writes the queue and ends.
 #[derive(Debug)]
 pub(super) struct AuditWriter {
     queue: SyncSender<Arc<Event>>,
@@ -31,12 +36,6 @@ pub(super) struct AuditWriter {
 /// Resolves when the thread has ended.
 #[derive(Clone, Debug)]
 pub(in crate::record) struct WriterFinished(watch::Receiver<()>);
-
-/// Room for some seconds of a flood; about 20 MB.
-const MAX_QUEUED: usize = 32 * 1024;
-
-/// How many events are written at once.
-const BATCH: usize = 1024;
 
 impl AuditWriter {
     /// `sink_name` names the sink in the log.
@@ -87,5 +86,59 @@ fn write_queued(mut sink: impl AuditSink, events: &Receiver<Arc<Event>>, lost: &
             lost.inc_by(batch.len() as u64);
         }
         batch.clear();
+    }
+}
+
+// A file of JSON lines. When it is rotated away, a new one is begun at its path.
+
+/// The mode of a new audit file: the group of the service may read it, like logs.
+pub(super) const MODE: u32 = 0o640;
+
+/// How long the reader of a FIFO may pause. The queue has room for the events of that time.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub(super) struct AuditFile {
+    path: PathBuf,
+    file: AppendFile,
+    /// The last write failed within a line.
+    is_torn: bool,
+    lines: Vec<u8>,
+}
+
+impl AuditFile {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let file = AppendFile::open(path, MODE)?;
+        Ok(Self { path: path.to_owned(), file, is_torn: false, lines: Vec::new() })
+    }
+
+    /// Why it could not be opened, found without opening it.
+    pub(super) fn check(path: &Path) -> io::Result<()> {
+        AppendFile::check(path)
+    }
+
+    /// Opens the path again where it names another file now, or none: the file was rotated away.
+    fn reopen_if_rotated(&mut self) -> io::Result<()> {
+        if !self.file.is_at(&self.path) {
+            *self = Self::open(&self.path)?;
+        }
+        Ok(())
+    }
+}
+
+impl AuditSink for AuditFile {
+    fn write(&mut self, events: &[Arc<Event>]) -> io::Result<()> {
+        self.reopen_if_rotated()?;
+        self.lines.clear();
+        if self.is_torn {
+            self.lines.push(b'\n');
+        }
+        for event in events {
+            self.lines.extend_from_slice(event.to_json().as_bytes());
+            self.lines.push(b'\n');
+        }
+        let written = self.file.write(&self.lines, WRITE_TIMEOUT);
+        self.is_torn = written.is_err();
+        written
     }
 }

@@ -1,26 +1,31 @@
 //! The heaviest keys of a stream, in bounded memory: Space-Saving, from Metwally, Agrawal and El Abbadi, "Efficient
-//! Computation of Frequent and Top-k Elements in Data Streams" (ICDT 2005). Where the paper replaces the lightest key each
-//! time that a new one comes, this drops the lighter half of all keys when there is no room, as Manku and Motwani drop keys
-//! in "Approximate Frequency Counts over Data Streams" (VLDB 2002): a key that is known costs one look-up, and no order is
-//! kept.
+//! Computation of Frequent and Top-k Elements in Data Streams" (ICDT 2005). Where the paper replaces the lightest key
+//! each time that a new one comes, this drops the lighter half of all keys when there is no room, as Manku and Motwani
+//! drop keys in "Approximate Frequency Counts over Data Streams" (VLDB 2002): a known key costs one look-up, and no
+//! order is kept.
 //!
-//! The *floor* is the most that a key can weigh that is not counted. A key begins with the floor as its *error*. With room for
-//! `C` keys, `W` weights, and a total of `N` by one of them:
+//! The *floor* is the largest weight that a key can have that is not counted. A key begins with the floor as its
+//! *error*. With room for `C` keys, `W` weights, and a total of `N` by one of them:
 //!
 //! - `count <= true weight <= count + error`, and `error <= floor <= 2 W N / C`.
 //! - Every key that weighs more than the floor is there.
 //!
-//! Proof of the bound: let the excess of a key be what its `count + error` is above the floor. A weight of one adds at most
-//! one to all excess together, also where it is that of a new key. When the floor rises by `d`, it rises at most to the
-//! `count + error` of the `C / 2 W` heaviest keys, so that all excess together shrinks by `d C / 2 W` at least.
+//! Proof of the bound: let the excess of a key be the difference of its `count + error` and the floor. A weight of one
+//! adds at most one to the sum of all excess, also if its key is new. When the floor rises by `d`, it rises at most to
+//! the `count + error` of the `C / 2 W` heaviest keys, so that all excess together shrinks by `d C / 2 W` at least.
 //!
-//! What is reported is `count`: what was certainly counted since the key got its place. A flood of keys with a request each
-//! raises the floor by one for every `C` of its requests. A key that has several requests among so many stays, and its count
-//! is exact.
+//! The reported value is `count`: the certain count since the key got its place. A flood of keys with a request each
+//! raises the floor by one for every `C` of its requests. A key with several requests among `C` stays, and its count is
+//! exact.
 
+use std::collections::HashSet;
 use std::hash::Hash;
+use std::sync::Arc;
 
 use hashbrown::HashMap;
+
+use crate::rules::key::{KeyHash, OperatorKey};
+use crate::words::clock::Timestamp;
 
 /// The heaviest keys of a stream by each of `W` weights, and a value for every key that is among them.
 #[derive(Clone, Debug)]
@@ -35,7 +40,7 @@ pub struct SpaceSaving<K, V, const W: usize> {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Entry<V, const W: usize> {
     pub value: V,
-    /// What was certainly counted, by each weight.
+    /// The certain counts, by each weight.
     pub counts: [u64; W],
     /// The true weight is above the count by no more than this.
     errors: [u64; W],
@@ -107,6 +112,87 @@ impl<V, const W: usize> Entry<V, W> {
     /// The true weight is not above this.
     fn upper_bound(&self, by: usize) -> u64 {
         self.counts[by] + self.errors[by]
+    }
+}
+
+// The counts of one key.
+
+/// The requests of one key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeyCounts {
+    pub key: Arc<OperatorKey>,
+    pub requests: u64,
+    pub denied: u64,
+    /// Its first request, and its last one.
+    pub first: Timestamp,
+    pub last: Timestamp,
+}
+
+/// By which count keys are ordered.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Order {
+    Requests,
+    Denied,
+}
+
+impl Order {
+    pub fn count(self, counts: &KeyCounts) -> u64 {
+        match self {
+            Self::Requests => counts.requests,
+            Self::Denied => counts.denied,
+        }
+    }
+}
+
+impl KeyCounts {
+    /// Adds counts from another place or time.
+    pub fn merge(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.denied += other.denied;
+        self.first = self.first.min(other.first);
+        self.last = self.last.max(other.last);
+    }
+}
+
+/// The counts of several keys.
+#[derive(Clone, Debug, Default)]
+pub struct CountsByKey(pub(super) std::collections::HashMap<KeyHash, KeyCounts>);
+
+impl CountsByKey {
+    /// Adds the counts of a key.
+    pub(super) fn add(&mut self, key: KeyHash, counts: &KeyCounts) {
+        self.0.entry(key).and_modify(|known| known.merge(counts)).or_insert_with(|| counts.clone());
+    }
+
+    pub(super) fn add_all(&mut self, other: &Self) {
+        for (key, counts) in &other.0 {
+            self.add(*key, counts);
+        }
+    }
+
+    /// Keeps the keys with the most requests and the keys with the most denials, `most` of each.
+    pub(super) fn keep_heaviest(&mut self, most: usize) {
+        if self.0.len() <= most {
+            return;
+        }
+        let mut kept = HashSet::new();
+        for order in [Order::Requests, Order::Denied] {
+            let weights = self.0.iter().map(|(key, counts)| (order.count(counts), *key));
+            let mut heaviest: Vec<_> = weights.filter(|(count, _)| *count > 0).collect();
+            heaviest.sort_unstable_by(|one, other| other.cmp(one));
+            kept.extend(heaviest.into_iter().take(most).map(|(_, key)| key));
+        }
+        self.0.retain(|key, _| kept.contains(key));
+    }
+
+    /// The busiest of these keys; of equal ones the one that came last.
+    pub fn busiest(self, order: Order, most: usize) -> Vec<KeyCounts> {
+        let mut sorted: Vec<_> = self.0.into_iter().filter(|(_, counts)| order.count(counts) > 0).collect();
+        sorted.sort_unstable_by(|(key, one), (other_key, other)| {
+            let weight = |counts: &KeyCounts| (order.count(counts), counts.last);
+            weight(other).cmp(&weight(one)).then(key.cmp(other_key))
+        });
+        sorted.into_iter().take(most).map(|(_, counts)| counts).collect()
     }
 }
 

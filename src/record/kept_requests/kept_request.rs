@@ -1,25 +1,19 @@
 //! A request that was denied or held, as this process keeps it.
 
-use std::net::IpAddr;
-use std::net::Ipv4Addr;
+use std::cell::RefCell;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use http::Method;
 use smallvec::SmallVec;
 
-use super::LimitFacts;
-use super::PolicyFacts;
-use super::kept_text::KeptText;
-use super::kept_text::Texts;
-use super::spare;
-use crate::clock::Timestamp;
-use crate::key::OperatorKey;
-use crate::limit::ActionSeverity;
-use crate::limit::LimitId;
-use crate::limit::Standings;
-use crate::record::DecisionLabel;
-use crate::record::RequestRecord;
-use crate::route::RouteId;
+use super::{LimitFacts, PolicyFacts};
+use crate::record::{DecisionLabel, RequestRecord};
+use crate::rules::decision::MetLimit;
+use crate::rules::key::OperatorKey;
+use crate::rules::limit::{ActionSeverity, LimitId};
+use crate::rules::route::RouteId;
+use crate::words::clock::Timestamp;
 
 /// A request that was denied or held. Its memory is used again for a later one: [`KeptRequest::begin`] and
 /// [`KeptRequest::complete`] together write all of it.
@@ -44,7 +38,7 @@ pub struct KeptRequest {
     text: KeptText,
 }
 
-/// What the gateway knew when it decided.
+/// The facts that the gateway knew when it decided.
 #[derive(Clone, Copy, Debug)]
 pub struct DecisionFacts {
     /// When the request came.
@@ -59,7 +53,7 @@ pub struct DecisionFacts {
     pub unread: Option<&'static str>,
 }
 
-/// What denied or held a request, as far as no name says it.
+/// The cause that denied or held a request, if it has no name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum KeptCause {
     /// A limit, a list, a ban, or that the client is on no list.
@@ -70,22 +64,14 @@ pub enum KeptCause {
     DeniedDescriptor,
 }
 
-/// A limit that the request met.
-#[derive(Clone, Debug)]
-pub struct KeptLimit {
-    pub limit: LimitId,
-    /// `None`: a part of the key is missing, and the limit denies such requests.
-    pub key: Option<Arc<OperatorKey>>,
-    /// What the limit does to the request. `None`: it lets it pass. A shadow limit only would.
-    pub applied: Option<ActionSeverity>,
-    /// Where the key stood after the decision, one standing for each rate. Empty where it is not known.
-    pub standings: Standings,
-}
+/// A limit that the request met, with its readable key.
+pub type KeptLimit = MetLimit<Arc<OperatorKey>>;
 
 impl KeptRequest {
-    /// A request that was decided just now and has met no limit yet. Its memory is that of an earlier one, if there is one.
+    /// A request that was decided just now and has met no limit yet. It reuses the memory of an earlier one, if there
+    /// is one.
     pub fn begin(policy: &Arc<PolicyFacts>, facts: DecisionFacts) -> Box<Self> {
-        let Some(mut begun) = spare::take() else {
+        let Some(mut begun) = take() else {
             return Box::new(Self {
                 number: 0,
                 policy: Arc::clone(policy),
@@ -115,9 +101,9 @@ impl KeptRequest {
         }
     }
 
-    /// Takes what is known now that the request has ended.
+    /// Adds the facts that are known when the request has ended.
     pub fn complete(&mut self, request: &RequestRecord<'_>) {
-        // What is not here, the decision has set, and the ring numbers what it keeps.
+        // The decision has set the other fields, and the ring sets the number.
         let Self { number: _, policy: _, facts: _, limits: _, decision, client, peer, method, status, route, text } =
             self;
         *decision = match request.decision {
@@ -181,7 +167,7 @@ impl KeptRequest {
         Some(self.text.get().list).filter(|list| !list.is_empty())
     }
 
-    /// Each limit that the request met, and what is known of that limit.
+    /// Each limit that the request met, and the facts of that limit.
     pub fn met_limits(&self) -> impl Iterator<Item = (&KeptLimit, &LimitFacts)> {
         self.limits.iter().map(|met| (met, self.policy.limit(met.limit)))
     }
@@ -190,5 +176,117 @@ impl KeptRequest {
     pub fn is_denied_by(&self, limit: &str) -> bool {
         let decided = self.limit().is_some_and(|facts| &*facts.name == limit);
         decided || self.met_limits().any(|(met, facts)| met.applied.is_some() && !facts.shadow && &*facts.name == limit)
+    }
+}
+
+// The texts of a kept request in one buffer, which is filled again for the next request that is kept in its place.
+
+const TEXTS: usize = 5;
+
+/// Longer paths are cut.
+const MAX_PATH: usize = 512;
+
+/// Every other text is cut at this length. Names of hosts are not longer, and ids and bans are short.
+const MAX_OTHER: usize = 255;
+
+/// A buffer that was larger for a long path becomes as small as this again. It holds what most requests have.
+const USUAL: usize = 256;
+
+/// The texts of a request. One that is empty is not known.
+#[derive(Clone, Debug, Default)]
+pub(super) struct KeptText {
+    buffer: String,
+    /// Where each text ends, in the order of [`Texts`].
+    ends: [u16; TEXTS],
+}
+
+/// The texts of a request, to be kept.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Texts<'a> {
+    pub(super) id: &'a str,
+    pub(super) host: &'a str,
+    pub(super) path: &'a str,
+    pub(super) ban: &'a str,
+    pub(super) list: &'a str,
+}
+
+impl KeptText {
+    /// Replaces the texts.
+    pub(super) fn set(&mut self, Texts { id, host, path, ban, list }: Texts<'_>) {
+        let texts =
+            [cut(id, MAX_OTHER), cut(host, MAX_OTHER), cut(path, MAX_PATH), cut(ban, MAX_OTHER), cut(list, MAX_OTHER)];
+        let length = texts.iter().map(|text| text.len()).sum();
+        self.buffer.clear();
+        if length <= USUAL && self.buffer.capacity() > USUAL {
+            self.buffer.shrink_to(USUAL);
+        }
+        self.buffer.reserve(length);
+        for (text, end) in texts.into_iter().zip(&mut self.ends) {
+            self.buffer.push_str(text);
+            *end = u16::try_from(self.buffer.len()).unwrap_or(u16::MAX);
+        }
+    }
+
+    pub(super) fn get(&self) -> Texts<'_> {
+        let mut start = 0;
+        let [id, host, path, ban, list] = self.ends.map(|end| {
+            let text = self.buffer.get(start..usize::from(end)).unwrap_or_default();
+            start = usize::from(end);
+            text
+        });
+        Texts { id, host, path, ban, list }
+    }
+}
+
+/// The start of a text, cut at the end of a character.
+fn cut(text: &str, most: usize) -> &str {
+    if text.len() <= most {
+        return text;
+    }
+    let end = (0..=most).rev().find(|&end| text.is_char_boundary(end));
+    &text[..end.unwrap_or_default()]
+}
+
+// Kept requests that left the ring. This thread reuses them: once the ring is full, keeping a request allocates no
+// memory.
+
+/// Enough for the denials of a busy core that are under way.
+const MAX_FREE: usize = 64;
+
+thread_local! {
+    #[expect(clippy::vec_box, reason = "they go back into the ring as boxes")]
+    static FREE: RefCell<Vec<Box<KeptRequest>>> = const { RefCell::new(Vec::new()) };
+}
+
+pub(super) fn take() -> Option<Box<KeptRequest>> {
+    FREE.try_with(|free| free.borrow_mut().pop()).ok().flatten()
+}
+
+pub(super) fn put(request: Box<KeptRequest>) {
+    // While a thread ends it has no list.
+    let _ = FREE.try_with(|free| {
+        let mut free = free.borrow_mut();
+        if free.len() < MAX_FREE {
+            free.push(request);
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_cut_at_the_end_of_a_character_and_leaves_no_large_buffer() {
+        let mut text = KeptText::default();
+        let long = "é".repeat(300);
+        text.set(Texts { id: "1", host: &long, path: &long, ban: "b", list: "" });
+        let Texts { id, host, path, ban, list } = text.get();
+        assert_eq!((id, host.len(), path.len(), ban, list), ("1", 254, 512, "b", ""));
+        assert!(text.buffer.capacity() <= 2 * (4 * MAX_OTHER + MAX_PATH));
+        text.set(Texts { id: "2", host: "h", path: "/", ban: "", list: "l" });
+        let Texts { id, host, path, ban, list } = text.get();
+        assert_eq!((id, host, path, ban, list), ("2", "h", "/", "", "l"));
+        assert!(text.buffer.capacity() <= USUAL);
     }
 }

@@ -1,31 +1,16 @@
-//! Why the newest requests were denied, delayed, challenged or banned: who asked, which limits with which keys they met, what
-//! was counted and when it frees, in data and as a sentence.
+//! Why the newest requests were denied, delayed, challenged or banned: who asked, which limits with which keys they
+//! met, the counts and when they expire, as data and as a sentence.
 //!
-//! A request that passes at once is not kept and pays nothing. One that is denied pays little: nothing is written as text
-//! before somebody reads it, and the memory is that of a request that is kept no longer.
+//! A request that passes at once is not kept and pays nothing. A denied request pays little: text is written only when
+//! it is read, and the memory of a dropped request is reused.
 
 mod kept_request;
-mod kept_text;
-mod limit_facts;
-mod policy_facts;
 mod ring;
 #[cfg(test)]
 pub(crate) mod samples;
 mod sentence;
-mod shard;
-mod spare;
 mod story;
-mod viewer;
 
-pub use self::kept_request::DecisionFacts;
-pub use self::kept_request::KeptCause;
-pub use self::kept_request::KeptLimit;
-pub use self::kept_request::KeptRequest;
-pub use self::limit_facts::LimitFacts;
-pub use self::policy_facts::PolicyFacts;
-pub use self::policy_facts::RouteFacts;
+pub use self::kept_request::{DecisionFacts, KeptCause, KeptLimit, KeptRequest};
 pub use self::ring::KeptRequests;
-pub use self::story::LimitStory;
-pub use self::story::RateStory;
-pub use self::story::RequestStory;
-pub use self::viewer::Viewer;
+pub use self::story::{LimitFacts, LimitStory, PolicyFacts, RateStory, RequestStory, RouteFacts, Viewer};

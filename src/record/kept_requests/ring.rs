@@ -1,33 +1,32 @@
 //! The newest requests that were denied or held, in bounded memory.
 
-use std::collections::HashMap;
+use std::collections::VecDeque;
 use std::net::IpAddr;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use hashbrown::HashMap;
 use parking_lot::Mutex;
 
 use super::KeptRequest;
-use super::shard::Shard;
-use super::spare;
+use crate::record::kept_requests::kept_request;
 
-/// The newest requests, 10,000 at least, whoever sent them; and of those that left this ring a few of each client, so that a
-/// client that is denied all the time does not push out what happened to others. In all about 7 MiB, and 25 MiB where all
-/// texts are as long as they may be.
+const SHARDS: usize = 16;
+
+/// How many of the newest are in each shard.
+const NEWEST: usize = 625;
+
+/// The newest requests of all clients, at least 10,000; and of older ones, a few of each client, so that a client that
+/// is denied all the time does not push out the requests of others. About 7 MiB in all, and 25 MiB if all texts have
+/// their largest size.
 ///
-/// Requests are numbered as they come, and take turns among the shards. Only requests that are denied or held take a lock,
-/// that of one shard.
+/// Requests are numbered as they come, and take turns among the shards. Only requests that are denied or held take a
+/// lock, and only of one shard.
 #[derive(Debug)]
 pub struct KeptRequests {
     shards: [Mutex<Shard>; SHARDS],
     /// How many were kept so far, which is the number of the next one.
     count: AtomicU64,
 }
-
-const SHARDS: usize = 16;
-
-/// How many of the newest are in each shard.
-const NEWEST: usize = 625;
 
 impl KeptRequests {
     /// Keeps a request that is complete.
@@ -36,7 +35,7 @@ impl KeptRequests {
         let (shard, place) = self.place(request.number);
         let left = shard.lock().keep(place, request);
         if let Some(left) = left {
-            spare::put(left);
+            kept_request::put(left);
         }
     }
 
@@ -49,7 +48,7 @@ impl KeptRequests {
         found.max_by_key(|request| request.number)
     }
 
-    /// The newest `most` requests of which `wanted` holds, the newest first.
+    /// The newest `most` requests that are `wanted`, the newest first.
     pub fn newest(&self, most: usize, wanted: impl Fn(&KeptRequest) -> bool) -> Vec<KeptRequest> {
         let mut found = Vec::new();
         for shard in &self.shards {
@@ -58,13 +57,13 @@ impl KeptRequests {
             found.extend(wanted.map(|request| (request.facts.came, request.number)));
         }
         found.sort_unstable_by(|one, other| other.cmp(one));
-        // Those that are copied are few.
+        // Few requests are copied.
         found.truncate(most);
         found.into_iter().filter_map(|(_, number)| self.numbered(number)).collect()
     }
 
-    /// The numbers of all requests of which `wanted` holds: the newest of each client before the second newest of any, so that
-    /// a client that is denied all the time leaves room for what happened to others.
+    /// The numbers of all requests that are `wanted`: the newest of each client, then the second newest of each, and so
+    /// on, so that a client that is denied all the time leaves room for the requests of others.
     pub fn newest_of_each_client_first(&self, mut wanted: impl FnMut(u64) -> bool) -> Vec<u64> {
         let mut found = Vec::new();
         for shard in &self.shards {
@@ -73,7 +72,7 @@ impl KeptRequests {
             found.extend(wanted.map(|request| (request.number, request.client)));
         }
         found.sort_unstable_by(|one, other| other.cmp(one));
-        let mut of_client: HashMap<IpAddr, usize> = HashMap::new();
+        let mut of_client: std::collections::HashMap<IpAddr, usize> = std::collections::HashMap::new();
         let rank = |(number, client)| {
             let rank = of_client.entry(client).or_default();
             *rank += 1;
@@ -85,7 +84,7 @@ impl KeptRequests {
         ranked.into_iter().map(|(_, number)| number).collect()
     }
 
-    /// The lowest number of those that are kept whoever sent them.
+    /// The lowest number in the ring of the newest requests of all clients.
     pub fn first_of_newest(&self) -> u64 {
         self.count.load(Ordering::Relaxed).saturating_sub((SHARDS * NEWEST) as u64)
     }
@@ -100,7 +99,7 @@ impl KeptRequests {
 
     /// The shard of a number, and the place there.
     fn place(&self, number: u64) -> (&Mutex<Shard>, usize) {
-        // Of the numbers that a place gets, one after the other, the ring keeps the last.
+        // A place of the ring keeps the last of the numbers that fall on it.
         let place = usize::try_from(number % (SHARDS * NEWEST) as u64).unwrap_or_default();
         (&self.shards[place % SHARDS], place / SHARDS)
     }
@@ -109,6 +108,81 @@ impl KeptRequests {
 impl Default for KeptRequests {
     fn default() -> Self {
         Self { shards: Default::default(), count: AtomicU64::new(0) }
+    }
+}
+
+// A part of the ring.
+
+/// How many are kept longer in each shard, and of one client.
+pub(super) const OLDER: usize = 256;
+
+const OLDER_OF_CLIENT: u8 = 2;
+
+#[derive(Debug, Default)]
+pub(super) struct Shard {
+    /// By the place of their number.
+    newest: Vec<Option<Box<KeptRequest>>>,
+    /// Requests that left `newest`, the newest last.
+    older: VecDeque<Box<KeptRequest>>,
+    /// How many of `older` each client has. It hashes with a seed of its own.
+    older_of: HashMap<IpAddr, u8>,
+}
+
+impl Shard {
+    /// Keeps a request in its place. Returns one that is kept no longer.
+    pub(super) fn keep(&mut self, place: usize, request: Box<KeptRequest>) -> Option<Box<KeptRequest>> {
+        if self.newest.len() <= place {
+            self.newest.resize_with(place + 1, || None);
+        }
+        let current = &mut self.newest[place];
+        if current.as_ref().is_some_and(|current| current.number > request.number) {
+            // Its thread waited so long that newer requests have filled the whole ring.
+            return Some(request);
+        }
+        let leaving = current.replace(request)?;
+        self.keep_longer(leaving)
+    }
+
+    fn keep_longer(&mut self, leaving: Box<KeptRequest>) -> Option<Box<KeptRequest>> {
+        match self.older_of.get_mut(&leaving.client) {
+            Some(of_client) if *of_client >= OLDER_OF_CLIENT => return Some(leaving),
+            Some(of_client) => *of_client += 1,
+            None => {
+                self.older_of.insert(leaving.client, 1);
+            }
+        }
+        self.older.push_back(leaving);
+        if self.older.len() <= OLDER {
+            return None;
+        }
+        let gone = self.older.pop_front()?;
+        if let Some(of_client) = self.older_of.get_mut(&gone.client) {
+            *of_client -= 1;
+            if *of_client == 0 {
+                self.older_of.remove(&gone.client);
+            }
+        }
+        Some(gone)
+    }
+
+    /// Every request, in no particular order.
+    pub(super) fn all(&self) -> impl Iterator<Item = &KeptRequest> {
+        self.newest.iter().flatten().chain(&self.older).map(|request| &**request)
+    }
+
+    /// The request of this number, or the one that has come to its place since.
+    pub(super) fn newest(&self, place: usize) -> Option<&KeptRequest> {
+        self.newest.get(place)?.as_deref()
+    }
+
+    /// The request of this number, if it is kept longer.
+    pub(super) fn older(&self, number: u64) -> Option<&KeptRequest> {
+        self.older.iter().map(|request| &**request).find(|request| request.number == number)
+    }
+
+    #[cfg(test)]
+    pub(super) fn lengths(&self) -> [usize; 3] {
+        [self.newest.len(), self.older.len(), self.older_of.len()]
     }
 }
 

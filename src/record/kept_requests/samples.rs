@@ -4,25 +4,14 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Method;
-use http::StatusCode;
-use http::Version;
+use http::{Method, StatusCode, Version};
 
-use super::DecisionFacts;
-use super::KeptCause;
-use super::KeptLimit;
-use super::KeptRequest;
-use super::LimitFacts;
-use super::PolicyFacts;
-use super::RouteFacts;
-use crate::client::ClientIp;
-use crate::client::Identity;
-use crate::clock::Timestamp;
-use crate::limit::LimitId;
-use crate::limit::Rate;
-use crate::record::DecisionLabel;
-use crate::record::RequestRecord;
-use crate::route::RouteId;
+use super::{DecisionFacts, KeptCause, KeptLimit, KeptRequest, LimitFacts, PolicyFacts, RouteFacts};
+use crate::record::{DecisionLabel, RequestRecord};
+use crate::rules::client::{ClientIp, Identity};
+use crate::rules::limit::{LimitId, Rate};
+use crate::rules::route::RouteId;
+use crate::words::clock::Timestamp;
 
 /// 2023-11-14, 22:13:20 UTC.
 pub(crate) const TIME: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
@@ -96,6 +85,7 @@ pub(crate) fn record() -> RequestRecord<'static> {
         bytes_in: 0,
         bytes_out: 0,
         applied_limit: None,
+        keys: &[],
     }
 }
 

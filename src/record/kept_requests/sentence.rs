@@ -2,16 +2,11 @@
 
 use std::time::Duration;
 
-use super::KeptCause;
-use super::KeptLimit;
-use super::KeptRequest;
-use super::LimitFacts;
-use super::Viewer;
-use crate::clock::Timestamp;
-use crate::limit::Rate;
-use crate::limit::Standing;
+use super::{KeptCause, KeptLimit, KeptRequest, LimitFacts, Viewer};
 use crate::record::DecisionLabel;
-use crate::units::counted;
+use crate::rules::limit::{Rate, Standing};
+use crate::words::clock::Timestamp;
+use crate::words::units::counted;
 
 /// Says what happened to a request, why, and when that ends.
 pub(super) fn sentence(request: &KeptRequest, viewer: Viewer) -> String {
@@ -144,7 +139,7 @@ fn span_words(span: Duration) -> String {
     counted(count, unit)
 }
 
-/// `14:02:48 UTC`, with the date where it is not that of `seen`. A moment that is still to come is rounded up.
+/// `14:02:48 UTC`, with the date if it differs from the date of `seen`. A moment in the future is rounded up.
 fn clock_time(moment: Timestamp, seen: Timestamp) -> String {
     let whole = if moment > seen { moment + Duration::from_micros(999_999) } else { moment };
     let (text, seen) = (whole.to_string(), seen.to_string());

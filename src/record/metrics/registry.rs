@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use prometheus_client::encoding::text;
@@ -12,42 +10,21 @@ use prometheus_client::metrics::TypedMetric;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Metric;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 
-use super::CountedRoute;
-use super::Exposition;
-use super::Gauges;
-use super::Histogram;
-use super::NotificationMetrics;
-use super::ReloadResult;
-use super::SpanMetrics;
-use super::StoreMetrics;
-use super::exposition::as_prometheus;
-use super::labels::BuildLabels;
-use super::labels::CertificateLabels;
-use super::labels::FailureLabels;
-use super::labels::LimitLabels;
-use super::labels::ListLabels;
-use super::labels::NotificationLabels;
-use super::labels::OutcomeLabels;
-use super::labels::PlaceLabels;
-use super::labels::ReloadLabels;
-use super::labels::RequestLabels;
-use super::labels::RouteLabels;
-use super::labels::ServerLabels;
-use super::labels::SpanLabels;
-use super::labels::StoreLabels;
-use super::names;
 use super::names::MetricName;
-use super::process::ProcessCollector;
-use super::route_series::RouteFamily;
-use crate::decision::FoundKey;
+use super::{CountedRoute, Gauges, Histogram, NotificationMetrics, ReloadResult, SpanMetrics, StoreMetrics, names};
 use crate::record::advice::UntrustedForwarding;
-use crate::record::history::History;
-use crate::record::history::Subject;
+use crate::record::history::{History, Subject};
+use crate::record::metrics::gauges::ProcessCollector;
+use crate::record::metrics::names::{
+    BuildLabels, CertificateLabels, FailureLabels, LimitLabels, ListLabels, NotificationLabels, OutcomeLabels,
+    PlaceLabels, ReloadLabels, RequestLabels, RouteLabels, ServerLabels, SpanLabels, StoreLabels, VerdictLabels,
+};
+use crate::record::metrics::route::RouteFamily;
+use crate::rules::decision::FoundKey;
 
-/// A reload keeps all counters: those of names that stay go on counting, those of removed names stay readable.
+/// A reload keeps all counters: counters of kept names go on, counters of removed names stay readable.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -72,6 +49,7 @@ pub struct Metrics {
     held: Gauge,
     bans: Gauge,
     sessions: Gauge,
+    verdict: Family<VerdictLabels, Gauge>,
     reloads: Family<ReloadLabels, Counter>,
     last_reload_success: Gauge,
     certificate_expiry: Family<CertificateLabels, Gauge>,
@@ -116,6 +94,7 @@ impl Metrics {
             held: register(&mut registry, names::HELD_REQUESTS),
             bans: register(&mut registry, names::BANS),
             sessions: register(&mut registry, names::SESSIONS),
+            verdict: register(&mut registry, names::VERDICT),
             reloads: register(&mut registry, names::CONFIG_RELOADS),
             last_reload_success: register(&mut registry, names::CONFIG_LAST_RELOAD_SUCCESS),
             certificate_expiry: register(&mut registry, names::CERTIFICATE_EXPIRY),
@@ -142,7 +121,7 @@ impl Metrics {
         Self { registry, ..metrics }
     }
 
-    /// What the counters of requests and limits gained in the last 24 hours.
+    /// The growth of the counters of requests and limits in the last 24 hours.
     pub fn history(&self) -> &History {
         &self.history
     }
@@ -200,6 +179,9 @@ impl Metrics {
         self.held.set(signed(gauges.held));
         self.bans.set(signed(gauges.bans));
         self.sessions.set(signed(gauges.sessions));
+        for (level, holds) in &gauges.verdict {
+            self.verdict.get_or_create(&VerdictLabels { level }).set(i64::from(*holds));
+        }
         self.dropped_lines.set(i64::try_from(gauges.dropped_lines).unwrap_or(i64::MAX));
         // A server that a reload removed is no longer reported.
         self.upstream_healthy.clear();
@@ -274,8 +256,12 @@ impl Metrics {
         counter
     }
 
-    pub(in crate::record) fn outcomes(&self, route: &str, outcome: &'static str) -> Counter {
-        self.outcomes.get_or_create(&OutcomeLabels { route: route.to_owned(), outcome })
+    pub(in crate::record) fn outcomes(&self, route: &CountedRoute, outcome: &'static str) -> Counter {
+        let counter = self.outcomes.get_or_create(&OutcomeLabels { route: route.label().to_owned(), outcome });
+        if let Some(name) = route.name() {
+            self.history.follow(Subject::Route(name), outcome, "", &counter);
+        }
+        counter
     }
 
     pub(in crate::record) fn request_duration(&self, route: &str) -> Histogram {
@@ -311,6 +297,40 @@ fn register<M: Metric + Clone + Default + TypedMetric>(registry: &mut Registry, 
 
 fn signed(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+// The two text formats of metrics.
+
+/// They differ in how a counter is introduced.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Exposition {
+    OpenMetrics,
+    Prometheus,
+}
+
+/// `OpenMetrics` introduces a counter by its name without `_total`. The older Prometheus format uses the name with it.
+pub(super) fn as_prometheus(open_metrics: &str) -> String {
+    let mut text = String::with_capacity(open_metrics.len() + 512);
+    let mut help = None;
+    for line in open_metrics.lines() {
+        if line.starts_with("# HELP ") {
+            help = Some(line);
+            continue;
+        }
+        let counter = line.strip_prefix("# TYPE ").and_then(|rest| rest.strip_suffix(" counter"));
+        if let Some(line) = help.take() {
+            match (counter, line.splitn(4, ' ').last()) {
+                (Some(name), Some(words)) => text.extend(["# HELP ", name, "_total ", words, "\n"]),
+                _ => text.extend([line, "\n"]),
+            }
+        }
+        match counter {
+            Some(name) => text.extend(["# TYPE ", name, "_total counter\n"]),
+            None if line == "# EOF" => {}
+            None => text.extend([line, "\n"]),
+        }
+    }
+    text
 }
 
 #[cfg(test)]

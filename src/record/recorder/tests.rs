@@ -2,36 +2,19 @@ use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use http::Method;
-use http::StatusCode;
-use http::Version;
+use http::{Method, StatusCode, Version};
 
 use super::*;
-use crate::client::ClientIp;
-use crate::client::Identity;
-use crate::client::Prefix;
-use crate::decision::FoundKey;
-use crate::decision::LimitReport;
-use crate::decision::policy::Access;
-use crate::key::KeySpec;
-use crate::limit::ActionSeverity;
-use crate::limit::Count;
-use crate::limit::DenyResponse;
-use crate::limit::DescriptorFilter;
-use crate::limit::Detail;
-use crate::limit::Limit;
-use crate::limit::LimitId;
-use crate::limit::Missing;
-use crate::limit::Rule;
-use crate::limit::Then;
-use crate::record::Gauges;
-use crate::record::ObservedOutcome;
-use crate::record::UpstreamRecord;
 use crate::record::metrics::Exposition;
-use crate::route::Condition;
-use crate::route::Route;
-use crate::route::RouteTable;
-use crate::route::SessionCarriers;
+use crate::record::{Gauges, ObservedOutcome, UpstreamRecord};
+use crate::rules::client::{ClientIp, Identity, Prefix};
+use crate::rules::decision::policy::Access;
+use crate::rules::decision::{FoundKey, LimitReport};
+use crate::rules::key::KeySpec;
+use crate::rules::limit::{
+    ActionSeverity, Count, DenyResponse, DescriptorFilter, Detail, Limit, LimitId, Missing, Rule, Then,
+};
+use crate::rules::route::{Condition, Route, RouteTable, SessionCarriers};
 
 #[test]
 fn a_request_is_counted_under_the_names_of_the_configuration() {
@@ -170,7 +153,7 @@ fn recorder(sinks: &Sinks) -> Recorder {
         unless_known: false,
         descriptors: DescriptorFilter::default(),
         headers: Detail::Full,
-        on_failure: crate::limit::OnFailure::Local,
+        on_failure: crate::rules::limit::OnFailure::Local,
         leases: true,
     };
     let mut policy = policy(&["login"]);
@@ -238,6 +221,7 @@ fn request() -> RequestRecord<'static> {
         bytes_in: 0,
         bytes_out: 0,
         applied_limit: None,
+        keys: &[],
     }
 }
 

@@ -1,35 +1,20 @@
 //! The spans of a request that has ended, with the attributes of OpenTelemetry's conventions for HTTP. No query, no header but the
 //! user agent, and no key becomes an attribute.
 
-use std::time::Duration;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-use http::Method;
-use http::StatusCode;
-use http::Version;
 use http::uri::Authority;
-use opentelemetry::InstrumentationScope;
-use opentelemetry::KeyValue;
-use opentelemetry::trace::SpanContext;
-use opentelemetry::trace::SpanId;
-use opentelemetry::trace::SpanKind;
-use opentelemetry::trace::Status;
-use opentelemetry::trace::TraceFlags;
-use opentelemetry::trace::TraceId;
-use opentelemetry::trace::TraceState;
-use opentelemetry_sdk::trace::SpanData;
-use opentelemetry_sdk::trace::SpanEvents;
-use opentelemetry_sdk::trace::SpanLinks;
+use http::{Method, StatusCode, Version};
+use opentelemetry::trace::{SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState};
+use opentelemetry::{InstrumentationScope, KeyValue, Value};
+use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 
 use super::RequestTrace;
-use super::request_trace::random_span;
-use super::text::short;
-use super::text::short_bytes;
-use crate::clock::Timestamp;
-use crate::record::RequestRecord;
-use crate::record::UpstreamRecord;
+use crate::record::spans::random_span;
+use crate::record::{RequestRecord, UpstreamRecord};
+use crate::words::clock::Timestamp;
 
-/// What the configuration calls the parts of a request.
+/// The configured names of the parts of a request.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::record) struct SpanNames<'a> {
     pub(in crate::record) route: Option<&'a str>,
@@ -142,7 +127,7 @@ fn upstream_span(
     }
     let resent = i64::try_from(forwarded.previous_attempts.len()).unwrap_or(i64::MAX);
     attributes.extend((resent > 0).then(|| KeyValue::new("http.request.resend_count", resent)));
-    // Where there was no answer, the status is that of the gateway's own.
+    // If the application gave no answer, the status is the one of the gateway's own answer.
     let answered = request.status.filter(|_| forwarded.failure.is_none());
     attributes.extend(answered.and_then(|_| status_code(request)));
     let failed = answered.filter(|status| status.is_client_error() || status.is_server_error());
@@ -159,7 +144,7 @@ fn upstream_span(
     })
 }
 
-/// A span below that of the request, which ends with it.
+/// A child of the request's span, which ends with it.
 fn empty(trace: &RequestTrace, span: u64, end: End) -> SpanData {
     let id = TraceId::from(trace.trace);
     let end_time = end.of(end.at);
@@ -215,5 +200,35 @@ fn version_number(version: Version) -> &'static str {
         Version::HTTP_2 => "2",
         Version::HTTP_3 => "3",
         _ => "1.1",
+    }
+}
+
+// Texts of clients as attributes: a queue of long ones would take too much memory.
+
+/// Bytes that a span keeps of one text.
+const MAX_TEXT: usize = 1024;
+
+/// The beginning of a text.
+pub(super) fn short(text: &str) -> Value {
+    let end = (0..=MAX_TEXT.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    Value::from(text[..end.unwrap_or(0)].to_owned())
+}
+
+/// The beginning of bytes that need not be UTF-8.
+pub(super) fn short_bytes(bytes: &[u8]) -> Value {
+    short(&String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_TEXT)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        assert_eq!(short("/a").as_str(), "/a");
+        assert_eq!(short(&"é".repeat(600)).as_str().len(), MAX_TEXT);
+        assert_eq!(short(&format!("a{}", "é".repeat(600))).as_str().len(), MAX_TEXT - 1);
+        assert_eq!(short_bytes(b"a\xffb").as_str(), "a\u{fffd}b");
+        assert!(short_bytes(&[0xff; 9000]).as_str().len() <= MAX_TEXT);
     }
 }

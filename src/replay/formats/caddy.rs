@@ -9,12 +9,10 @@ use http::Method;
 use serde::Deserialize;
 
 use super::LogLine;
-use super::time;
-use crate::client::forwarded;
-use crate::head::FieldName;
-use crate::replay::LoggedHeader;
-use crate::replay::LoggedRequest;
-use crate::replay::LoggedValue;
+use crate::replay::formats::scanner;
+use crate::replay::{LoggedHeader, LoggedRequest, LoggedValue};
+use crate::rules::client::forwarded;
+use crate::wire::head::FieldName;
 
 #[derive(Deserialize)]
 struct Line<'l> {
@@ -77,8 +75,8 @@ pub(super) fn read(line: &[u8]) -> Option<LogLine> {
     }
     let line: Line<'_> = serde_json::from_slice(line).ok()?;
     let end = match &line.ts {
-        Moment::Number(number) => time::of_number(*number)?,
-        Moment::Text(text) => time::of_text(text)?,
+        Moment::Number(number) => scanner::of_number(*number)?,
+        Moment::Text(text) => scanner::of_text(text)?,
     };
     if line.logger.as_ref().is_some_and(|logger| logger.starts_with("http.log.error")) {
         // The access log has the same request.
@@ -94,7 +92,7 @@ pub(super) fn read(line: &[u8]) -> Option<LogLine> {
         Span::Seconds(seconds) => Duration::try_from_secs_f64(seconds).ok(),
         Span::Text(text) => go_duration(&text),
     });
-    let mut logged = LoggedRequest::new(time::before(end, duration), client, method, &request.uri);
+    let mut logged = LoggedRequest::new(scanner::before(end, duration), client, method, &request.uri);
     logged.duration = duration;
     if let Some(host) = request.host {
         logged.host = Some(host.into());
@@ -120,7 +118,7 @@ fn headers(sent: &Headers<'_>) -> Vec<LoggedHeader> {
     lines.map(|(name, value)| LoggedHeader::new(name, logged_value(value))).collect()
 }
 
-/// Caddy hides credentials unless it is told to log them.
+/// Caddy hides credentials by default.
 fn logged_value(value: &str) -> LoggedValue {
     if value == "REDACTED" { LoggedValue::Hidden } else { LoggedValue::Sent(value.as_bytes().into()) }
 }

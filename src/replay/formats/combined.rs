@@ -1,17 +1,16 @@
 //! The common and the combined log format, as nginx and Apache write them. What follows the combined fields is skipped.
 
-use std::net::IpAddr;
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
+
+use http::Method;
+use memchr::memchr;
 
 use super::LogLine;
-use super::request_line;
 use super::scanner::Scanner;
-use super::time;
-use crate::client::forwarded;
-use crate::head::KnownName;
-use crate::replay::LoggedHeader;
-use crate::replay::LoggedRequest;
-use crate::replay::LoggedValue;
+use crate::replay::formats::scanner;
+use crate::replay::{LoggedHeader, LoggedRequest, LoggedValue};
+use crate::rules::client::forwarded;
+use crate::wire::head::KnownName;
 
 /// `198.51.100.7 - alice [21/Nov/2026:07:58:52 +0000] "GET /a?b=c HTTP/1.1" 200 612 "-" "curl/8.5.0"`, the last two
 /// fields only in the combined format. Apache's `vhost_combined` has `example.com:443` before it.
@@ -19,12 +18,12 @@ pub(super) fn read(line: &[u8]) -> Option<LogLine> {
     read_before(&mut Scanner::new(line))
 }
 
-/// The same, and leaves what follows to the caller.
+/// Reads these fields, and leaves the rest to the caller.
 pub(super) fn read_before(line: &mut Scanner<'_>) -> Option<LogLine> {
     let (host, client) = host_and_client(line)?;
     // The name of a user may hold spaces.
     line.until(b'[')?;
-    let started = time::of_common_log(line.until(b']')?)?;
+    let started = scanner::of_common_log(line.until(b']')?)?;
     line.skip(b" ")?;
     let request = line.quoted()?;
     let status: u16 = match line.text_word()? {
@@ -33,7 +32,7 @@ pub(super) fn read_before(line: &mut Scanner<'_>) -> Option<LogLine> {
         status => status.parse().ok()?,
     };
     line.word()?;
-    let Some((method, target)) = request_line::read(&request) else { return Some(LogLine::NoRequest) };
+    let Some((method, target)) = read_request_line(&request) else { return Some(LogLine::NoRequest) };
     let mut logged = LoggedRequest::new(started, client, method, target).answered_with(status);
     if let Some(host) = host {
         logged.host = Some(host.into());
@@ -90,4 +89,54 @@ fn is_host(text: &str) -> bool {
 /// `-` stands for a header that was not sent.
 pub(super) fn logged_value(value: &[u8]) -> LoggedValue {
     if value == b"-" { LoggedValue::NotSent } else { LoggedValue::Sent(value.into()) }
+}
+
+/// The method and the target of a request line. `None`: it is no request of HTTP/1 or later, so no rule has seen it.
+pub(super) fn read_request_line(line: &[u8]) -> Option<(Method, &str)> {
+    let line = str::from_utf8(line).ok()?;
+    let (method, rest) = line.split_once(' ')?;
+    let (target, version) = rest.rsplit_once(' ')?;
+    if !version.starts_with("HTTP/") || target.is_empty() || target.contains(' ') {
+        return None;
+    }
+    Some((Method::from_bytes(method.as_bytes()).ok()?, target))
+}
+
+/// `[21/Nov/2026:07:58:52 +0000] - 200 200 - GET https example.com "/a" [Client 198.51.100.7] [Length 612] [Gzip -]
+/// [Sent-to 10.0.0.5] "curl/8" "-"`, or without the cache, the upstream's statuses and its address.
+pub(super) fn read_npm(line: &[u8]) -> Option<LogLine> {
+    let mut line = Scanner::new(line);
+    line.skip(b"[")?;
+    let started = scanner::of_common_log(line.until(b']')?)?;
+    let at = memchr(b'"', line.rest)?;
+    let words = str::from_utf8(&line.rest[..at]).ok()?;
+    line.rest = &line.rest[at..];
+    // From the end: of several servers that were tried, there are several statuses.
+    let mut words = words.split_ascii_whitespace().rev();
+    let (host, _scheme, method) = (words.next()?, words.next()?, words.next()?);
+    if words.next()? != "-" {
+        return None;
+    }
+    let status: u16 = words.next()?.parse().ok()?;
+    let target = line.quoted()?;
+    line.skip(b"[Client ")?;
+    let client = forwarded::address(line.until(b']')?)?;
+    let at = memchr(b'"', line.rest)?;
+    line.rest = &line.rest[at..];
+    let (user_agent, referer) = (line.quoted()?, line.quoted()?);
+    let (Ok(method), Ok(target)) = (Method::from_bytes(method.as_bytes()), str::from_utf8(&target)) else {
+        return Some(LogLine::NoRequest);
+    };
+    // A line without a request has no target.
+    if target.is_empty() || target == "-" {
+        return Some(LogLine::NoRequest);
+    }
+    let mut logged = LoggedRequest::new(started, client, method, target).answered_with(status);
+    if host != "-" {
+        logged.host = Some(host.into());
+    }
+    logged.headers = [(KnownName::REFERER, referer), (KnownName::USER_AGENT, user_agent)]
+        .map(|(name, value)| LoggedHeader::new(name, logged_value(&value)))
+        .into();
+    Some(LogLine::Request(logged))
 }

@@ -4,21 +4,18 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use memchr::memchr;
-use memchr::memmem;
+use memchr::{memchr, memmem};
 
 use super::LogLine;
-use super::request_line;
-use super::scanner::Scanner;
-use super::scanner::hex;
-use super::time;
-use crate::client::forwarded;
-use crate::clock::Timestamp;
+use super::scanner::{Scanner, hex};
 use crate::replay::LoggedRequest;
+use crate::replay::formats::{combined, scanner};
+use crate::rules::client::forwarded;
+use crate::words::clock::Timestamp;
 
 /// `10.0.1.2:33317 [06/Feb/2009:12:14:14.655] http-in static/srv1 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0
-/// {1wt.eu} {} "GET /index.html HTTP/1.1"`. The moment is that of the request's first byte, in the server's zone,
-/// which the log does not name: it is read as UTC. Captured headers have no names, so they are skipped.
+/// {1wt.eu} {} "GET /index.html HTTP/1.1"`. The moment is the arrival of the request's first byte, in the server's
+/// zone, which the log does not name: it is read as UTC. Captured headers have no names, so they are skipped.
 pub(super) fn read(line: &[u8]) -> Option<LogLine> {
     let (client, moment, rest) = start(line)?;
     let mut line = Scanner::new(rest);
@@ -40,13 +37,13 @@ pub(super) fn read(line: &[u8]) -> Option<LogLine> {
     // A line that was cut at its end has no closing mark.
     let end = memchr(b'"', line.rest).unwrap_or(line.rest.len());
     let request = decoded(&line.rest[..end]);
-    let Some((method, target)) = request_line::read(&request) else { return Some(LogLine::NoRequest) };
+    let Some((method, target)) = combined::read_request_line(&request) else { return Some(LogLine::NoRequest) };
     let mut request = LoggedRequest::new(moment, client, method, target);
     request.duration = u64::try_from(total_millis(timers)?).ok().map(Duration::from_millis);
     Some(LogLine::Request(request.answered_with(u16::try_from(status).unwrap_or(0))))
 }
 
-/// The client and the moment, wherever the line has them, and what follows.
+/// The client and the moment, at any position in the line, and the rest.
 fn start(line: &[u8]) -> Option<(IpAddr, Timestamp, &[u8])> {
     memmem::find_iter(line, b" [").find_map(|at| {
         let client = line[..at].rsplit(|byte| *byte == b' ').next()?;
@@ -55,7 +52,7 @@ fn start(line: &[u8]) -> Option<(IpAddr, Timestamp, &[u8])> {
         let client = forwarded::address(address.as_bytes())?;
         let rest = &line[at + 2..];
         let end = memchr(b']', rest)?;
-        Some((client, time::of_common_log(&rest[..end])?, &rest[end + 1..]))
+        Some((client, scanner::of_common_log(&rest[..end])?, &rest[end + 1..]))
     })
 }
 
@@ -88,4 +85,38 @@ pub(super) fn decoded(text: &[u8]) -> Cow<'_, [u8]> {
     }
     plain.extend_from_slice(rest);
     Cow::Owned(plain)
+}
+
+/// `198.51.100.7 - - [21/Nov/2026:07:58:52 +0000] "GET / HTTP/1.1" 200 612 "" "" 33317 123 "fe" "be" "s1" 0 0 1 4 5
+/// "----" 1 1 0 0 0 0 0 "" "" "" ""`. The moment is the arrival of the request's first byte. The empty fields stand for
+/// headers that HAProxy does not log; captured headers have no names, so they are skipped.
+pub(super) fn read_clf(line: &[u8]) -> Option<LogLine> {
+    let mut line = Scanner::new(line);
+    let read = combined::read_before(&mut line)?;
+    if read == LogLine::NoRequest {
+        // Its empty fields were not read.
+        line.quoted()?;
+        line.quoted()?;
+    }
+    line.text_word()?.parse::<u16>().ok()?;
+    let millis: u64 = line.text_word()?.parse().ok().filter(|millis| *millis < 1000)?;
+    // Frontend, backend and server.
+    for _ in 0..3 {
+        line.quoted()?;
+    }
+    // TR, Tw, Tc and Tr.
+    for _ in 0..4 {
+        line.text_word()?.parse::<i64>().ok()?;
+    }
+    let total: i64 = line.text_word()?.trim_start_matches('+').parse().ok()?;
+    // The state of the session tells this form from others.
+    line.quoted().filter(|state| state.len() == 4)?;
+    let LogLine::Request(mut request) = read else { return Some(read) };
+    request.started = request.started + Duration::from_millis(millis);
+    request.duration = u64::try_from(total).ok().map(Duration::from_millis);
+    request.headers.clear();
+    if let Ok(target) = str::from_utf8(&decoded(request.target.as_bytes())) {
+        request.target = target.into();
+    }
+    Some(LogLine::Request(request))
 }

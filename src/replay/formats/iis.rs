@@ -7,12 +7,10 @@ use std::time::Duration;
 use http::Method;
 
 use super::LogLine;
-use super::time;
-use crate::client::forwarded;
-use crate::head::KnownName;
-use crate::replay::LoggedHeader;
-use crate::replay::LoggedRequest;
-use crate::replay::LoggedValue;
+use crate::replay::formats::scanner;
+use crate::replay::{LoggedHeader, LoggedRequest, LoggedValue};
+use crate::rules::client::forwarded;
+use crate::wire::head::KnownName;
 
 /// The columns that the last `#Fields:` of a file named, and the day of its last `#Date:`.
 #[derive(Clone, Debug, Default)]
@@ -21,8 +19,8 @@ pub struct Columns {
     date: Option<Box<str>>,
 }
 
-/// `2026-11-21 07:58:52 10.0.0.1 GET /a b=c 443 - 198.51.100.7 curl/8 - 200 0 0 12`, in the columns that the file names.
-/// Times are in UTC, and those of the end; `time-taken` is in milliseconds.
+/// `2026-11-21 07:58:52 10.0.0.1 GET /a b=c 443 - 198.51.100.7 curl/8 - 200 0 0 12`, in the columns that the file
+/// names. Times are in UTC, at the end of the request; `time-taken` is in milliseconds.
 pub(super) fn read(line: &[u8], columns: &mut Columns) -> Option<LogLine> {
     let line = str::from_utf8(line).ok()?;
     if line.starts_with('#') {
@@ -30,7 +28,7 @@ pub(super) fn read(line: &[u8], columns: &mut Columns) -> Option<LogLine> {
     }
     let row = columns.row(line)?;
     let date = row.get("date").or(columns.date.as_deref())?;
-    let end = time::of_rfc3339(&format!("{date}T{}Z", row.get("time")?))?;
+    let end = scanner::of_rfc3339(&format!("{date}T{}Z", row.get("time")?))?;
     let client: IpAddr = forwarded::address(row.get("c-ip")?.as_bytes())?;
     let (Some(method), Some(path)) = (row.get("cs-method"), row.get("cs-uri-stem")) else {
         return Some(LogLine::NoRequest);
@@ -42,7 +40,7 @@ pub(super) fn read(line: &[u8], columns: &mut Columns) -> Option<LogLine> {
     };
     let millis = row.get("time-taken").and_then(|millis| millis.parse().ok());
     let duration = millis.map(Duration::from_millis);
-    let mut logged = LoggedRequest::new(time::before(end, duration), client, method, &target);
+    let mut logged = LoggedRequest::new(scanner::before(end, duration), client, method, &target);
     logged.duration = duration;
     logged.has_query = columns.holds("cs-uri-query");
     if let Some(host) = row.get("cs-host").or(row.get("cs(Host)")) {

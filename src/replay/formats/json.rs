@@ -6,20 +6,15 @@ use std::time::Duration;
 
 use http::Method;
 use memchr::memmem;
-use serde_json::Map;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::LogLine;
-use super::request_line;
-use super::time;
-use crate::client::forwarded;
-use crate::clock::Timestamp;
-use crate::head::KnownName;
-use crate::replay::LoggedHeader;
-use crate::replay::LoggedRequest;
-use crate::replay::LoggedValue;
-use crate::spelling::listed;
-use crate::spelling::nearest;
+use crate::replay::formats::{combined, scanner};
+use crate::replay::{LoggedHeader, LoggedRequest, LoggedValue};
+use crate::rules::client::forwarded;
+use crate::wire::head::KnownName;
+use crate::words::clock::Timestamp;
+use crate::words::units::{listed, nearest};
 
 /// Which field of a line holds what. What is not named stands under the usual names of nginx's variables.
 #[derive(Clone, Debug, Default)]
@@ -112,7 +107,9 @@ pub(super) fn read(line: &[u8], names: &FieldNames) -> Option<LogLine> {
         return None;
     }
     let (method, target, has_query) = if let Some(request) = request_line {
-        let Some((method, target)) = request_line::read(request.as_bytes()) else { return Some(LogLine::NoRequest) };
+        let Some((method, target)) = combined::read_request_line(request.as_bytes()) else {
+            return Some(LogLine::NoRequest);
+        };
         (method, Cow::Borrowed(target), true)
     } else {
         let (Some(method), Some(path)) = (names.text("method", line), names.text("path", line)) else {
@@ -128,7 +125,7 @@ pub(super) fn read(line: &[u8], names: &FieldNames) -> Option<LogLine> {
     };
     let seconds = names.text("duration", line).and_then(|seconds| seconds.parse().ok());
     let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    let mut logged = LoggedRequest::new(time::before(end, duration), client, method, &target);
+    let mut logged = LoggedRequest::new(scanner::before(end, duration), client, method, &target);
     logged.duration = duration;
     logged.has_query = has_query;
     if let Some(host) = names.text("host", line) {
@@ -156,10 +153,10 @@ fn object(line: &[u8]) -> Option<Map<String, Value>> {
 
 /// `$time_iso8601`, `$time_local` or `$msec`, or the like.
 fn moment(text: &str) -> Option<Timestamp> {
-    text.parse().ok().and_then(time::of_number).or_else(|| time::of_text(text))
+    text.parse().ok().and_then(scanner::of_number).or_else(|| scanner::of_text(text))
 }
 
-/// What `--fields` may name, and where it stands if it is not named.
+/// The names that `--fields` may use, and the usual keys of each.
 const USUAL: [(&str, &[&str]); 11] = [
     ("time", &["time_iso8601", "time_local", "msec", "@timestamp", "timestamp", "time"]),
     ("client", &["remote_addr", "client_ip", "remote_ip", "client"]),

@@ -3,44 +3,82 @@
 //! - [`mod@format`]: the formats as one type, and which of them a line has; `log_line`: what was read.
 //! - `portcullis`, `portcullis_otel`, `portcullis_human`: our own request log.
 //! - `combined`: the common and the combined format of nginx and Apache. `traefik_common` is that of Traefik.
-//! - `caddy`, `traefik`, `haproxy`, `haproxy_clf`, `envoy`, `alb`, `iis`, `nginx_proxy_manager`; `json`: fields of any name.
+//! - `caddy`, `traefik`, `haproxy`, `haproxy_clf`, `load_balancers` (Envoy, AWS), `iis`, `nginx_proxy_manager`; `json`: fields of any name.
 //! - `line_reader`: the lines of one file; `prefix`: what syslog and containers write around them; `pieces`: joins what
 //!   containers split.
 //! - `scanner`, `request_line`, `time`: what several of them share.
 
-mod alb;
 mod caddy;
 mod combined;
-mod envoy;
 pub mod format;
-#[cfg(any(test, feature = "fuzzing"))]
-pub mod fuzz;
 mod haproxy;
-mod haproxy_clf;
 mod iis;
 mod json;
-mod line_reader;
-mod log_line;
-mod nginx_proxy_manager;
-mod pieces;
+mod load_balancers;
 mod portcullis;
-mod portcullis_human;
-mod portcullis_otel;
 mod prefix;
-mod request_line;
 mod scanner;
-#[cfg(test)]
-mod tests;
-mod time;
 mod traefik;
-mod traefik_common;
 
 pub(in crate::replay) use self::combined::begins_with_addresses;
-pub use self::format::LineFormat;
-pub use self::format::LogFormat;
-pub use self::json::FieldNames;
-pub use self::json::InvalidFields;
-pub use self::line_reader::LineContent;
-pub use self::line_reader::LineReader;
-pub use self::log_line::LogLine;
-pub(in crate::replay) use self::pieces::MAX_LINE;
+pub use self::format::{LineContent, LineFormat, LineReader, LogFormat, LogLine};
+pub use self::json::{FieldNames, InvalidFields};
+pub(in crate::replay) use self::prefix::MAX_LINE;
+
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzz {
+    //! The fuzz target of these parsers.
+
+    use super::{FieldNames, LineContent, LineReader, LogFormat, LogLine};
+    use crate::replay::formats::format::ReadState;
+    use crate::replay::logged_request;
+    #[cfg(test)]
+    use crate::words::corpus;
+
+    /// A line becomes no longer by being read, and what it says of a request can be asked of the rules.
+    pub fn check(bytes: &[u8]) {
+        for format in LogFormat::Auto.candidates() {
+            let read = format.read(bytes, &mut ReadState::default());
+            assert_eq!(
+                format.read(bytes, &mut ReadState::default()),
+                read,
+                "{format:?} reads a line twice and differently"
+            );
+            let Some(LogLine::Request(request)) = read else { continue };
+            assert!(request.target.len() <= bytes.len(), "{format:?} made a target of {} bytes", request.target.len());
+            if let Some(head) = logged_request::head(&request) {
+                assert!(head.path_and_query().is_ascii(), "{format:?} passes a target that the gateway refuses");
+            }
+        }
+        check_lines(bytes);
+    }
+
+    /// Lines become no longer together by being joined and taken out of what stands around them.
+    fn check_lines(bytes: &[u8]) {
+        let mut reader = LineReader::new(LogFormat::Auto, &FieldNames::default());
+        let mut length = 0;
+        let mut add = |content| {
+            length += match content {
+                LineContent::Line(LogLine::Request(request)) => request.target.len(),
+                LineContent::Unreadable(text) => text.len(),
+                LineContent::Line(_) | LineContent::Piece => 0,
+            };
+        };
+        for line in bytes.split(|byte| *byte == b'\n') {
+            add(reader.read(line));
+        }
+        while let Some(rest) = reader.rest() {
+            add(rest);
+        }
+        assert!(length <= bytes.len(), "{} bytes became {length}", bytes.len());
+    }
+
+    #[cfg(test)]
+    #[test]
+    fn the_corpus_keeps_its_promises() {
+        corpus::feed("access_log", check);
+    }
+}
+
+#[cfg(test)]
+mod tests;

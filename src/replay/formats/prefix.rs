@@ -1,13 +1,14 @@
-//! What syslog and containers write around a line.
+//! The text that syslog and containers write around a line.
 
 use std::borrow::Cow;
+use std::mem;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::time;
+use crate::replay::formats::scanner;
 
-/// What stands within one such layer.
+/// The content of one such layer.
 #[derive(Debug)]
 pub(super) struct Layer<'l> {
     pub(super) text: Cow<'l, [u8]>,
@@ -17,7 +18,7 @@ pub(super) struct Layer<'l> {
     pub(super) is_piece: bool,
 }
 
-/// What a container writes to. Pieces of lines of both may alternate.
+/// The output stream of a container. Pieces of lines of both may alternate.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Stream {
     Output,
@@ -44,7 +45,7 @@ struct DockerLine<'l> {
     stream: Cow<'l, str>,
 }
 
-/// What Docker itself writes, and nothing that another program has added.
+/// The fields that Docker itself writes, and no fields of other programs.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OwnDockerLine {
@@ -72,7 +73,7 @@ fn cri(line: &[u8]) -> Option<Layer<'_>> {
     let (moment, rest) = word(line)?;
     let (stream, rest) = word(rest)?;
     let (tag, rest) = word(rest)?;
-    time::of_rfc3339(str::from_utf8(moment).ok()?)?;
+    scanner::of_rfc3339(str::from_utf8(moment).ok()?)?;
     let is_piece = match tag.split(|byte| *byte == b':').next()? {
         b"F" => false,
         b"P" => true,
@@ -110,7 +111,7 @@ fn syslog(line: &[u8]) -> Option<&[u8]> {
 fn rfc_5424(line: &[u8]) -> Option<&[u8]> {
     let (moment, mut rest) = word(line)?;
     if moment != b"-" {
-        time::of_rfc3339(str::from_utf8(moment).ok()?)?;
+        scanner::of_rfc3339(str::from_utf8(moment).ok()?)?;
     }
     // Host, application, process and kind of message.
     for _ in 0..4 {
@@ -146,10 +147,10 @@ fn after_elements(mut rest: &[u8]) -> Option<&[u8]> {
 /// `Nov 21 07:58:52 web nginx[812]: ...`, or with a moment of RFC 3339, as newer daemons write it.
 fn rfc_3164(line: &[u8]) -> Option<&[u8]> {
     let (first, rest) = word(line)?;
-    let rest = if time::of_rfc3339(str::from_utf8(first).ok()?).is_some() {
+    let rest = if scanner::of_rfc3339(str::from_utf8(first).ok()?).is_some() {
         rest
     } else {
-        if !time::is_month(first) {
+        if !scanner::is_month(first) {
             return None;
         }
         // A day below 10 has a space before it.
@@ -170,6 +171,56 @@ fn rfc_3164(line: &[u8]) -> Option<&[u8]> {
 fn word(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let space = memchr::memchr(b' ', line)?;
     Some((&line[..space], &line[space + 1..]))
+}
+
+// Joins the lines that containers write in pieces: Docker splits them after 16 KiB, and the runtimes of Kubernetes do too.
+
+/// Longer than any line of a request within `max_header_bytes`.
+pub(in crate::replay) const MAX_LINE: usize = 256 * 1024;
+
+/// The beginnings of lines whose rest has not come yet.
+#[derive(Debug, Default)]
+pub(super) struct Pieces {
+    output: Vec<u8>,
+    errors: Vec<u8>,
+}
+
+/// A line, joined where it was in pieces.
+#[derive(Debug)]
+pub(super) struct JoinedLine<'l> {
+    pub(super) text: Cow<'l, [u8]>,
+    pub(super) is_too_long: bool,
+}
+
+impl Pieces {
+    /// The line that ends with this layer. `None`: more of it follows.
+    pub(super) fn join<'l>(&mut self, layer: Layer<'l>) -> Option<JoinedLine<'l>> {
+        let Some(stream) = layer.stream else { return Some(JoinedLine::new(layer.text)) };
+        let beginning = match stream {
+            Stream::Output => &mut self.output,
+            Stream::Errors => &mut self.errors,
+        };
+        if !layer.is_piece && beginning.is_empty() {
+            return Some(JoinedLine::new(layer.text));
+        }
+        // One byte more than the bound tells that a line is longer.
+        let room = MAX_LINE + 1 - beginning.len();
+        beginning.extend_from_slice(&layer.text[..layer.text.len().min(room)]);
+        (!layer.is_piece).then(|| JoinedLine::new(Cow::Owned(mem::take(beginning))))
+    }
+
+    /// A line whose rest did not come before the end of the file.
+    pub(super) fn rest(&mut self) -> Option<JoinedLine<'static>> {
+        let beginning = [&mut self.output, &mut self.errors].into_iter().find(|beginning| !beginning.is_empty())?;
+        Some(JoinedLine::new(Cow::Owned(mem::take(beginning))))
+    }
+}
+
+impl<'l> JoinedLine<'l> {
+    fn new(text: Cow<'l, [u8]>) -> Self {
+        let is_too_long = text.len() > MAX_LINE;
+        Self { text, is_too_long }
+    }
 }
 
 #[cfg(test)]

@@ -4,15 +4,11 @@ mod proxies;
 
 use std::time::Duration;
 
-use super::LineFormat;
-use super::LogFormat;
-use super::LogLine;
 use super::format::ReadState;
-use crate::outcome::Outcome;
+use super::{LineFormat, LogFormat, LogLine};
 use crate::record::ObservedOutcome;
-use crate::replay::AnsweredBy;
-use crate::replay::LoggedRequest;
-use crate::replay::LoggedValue;
+use crate::replay::{AnsweredBy, LoggedRequest, LoggedValue};
+use crate::rules::outcome::Outcome;
 
 /// The format that tells itself apart, and the request of the line.
 #[track_caller]

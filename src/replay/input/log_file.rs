@@ -8,20 +8,10 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::ReadError;
-use super::decompress;
-use super::lines::Lines;
-use super::lines::NextLine;
-use super::unreadable_line;
-use super::unreadable_line::UnreadableLine;
-use crate::clock::Timestamp;
-use crate::replay::FieldNames;
-use crate::replay::LineContent;
-use crate::replay::LineFormat;
-use crate::replay::LineReader;
-use crate::replay::LogFormat;
-use crate::replay::LogLine;
-use crate::replay::LoggedRequest;
+use super::{ReadError, decompress};
+use crate::replay::input::decompress::{Lines, NextLine, UnreadableLine};
+use crate::replay::{FieldNames, LineContent, LineFormat, LineReader, LogFormat, LogLine, LoggedRequest};
+use crate::words::clock::Timestamp;
 
 /// A log file that is being read.
 #[derive(Debug)]
@@ -37,7 +27,7 @@ pub(super) struct LogFile {
     pub(super) length: u64,
 }
 
-/// What the lines of a log were.
+/// The numbers of lines of a log by their kind.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LineCounts {
     /// All lines that are not empty. What a container has split is one.
@@ -51,7 +41,7 @@ pub struct LineCounts {
     pub first_unreadable: Vec<UnreadableLine>,
     /// The files with lines that cannot be read.
     pub by_file: Vec<UnreadableInFile>,
-    /// The files that have lines, none of which can be read.
+    /// The files whose lines are all unreadable.
     pub unreadable_files: Vec<Arc<str>>,
 }
 
@@ -195,7 +185,7 @@ impl LogFile {
         self.counts.lines += 1;
         self.counts.unreadable += 1;
         if self.counts.first_unreadable.len() < SHOWN {
-            let text = unreadable_line::shown(&unreadable);
+            let text = decompress::shown(&unreadable);
             self.counts.first_unreadable.push(UnreadableLine { file: Arc::clone(&self.name), line: number, text });
         }
         Ok(LineRead::Nothing)

@@ -3,16 +3,12 @@
 use std::fmt;
 use std::fmt::Formatter;
 
-use super::decisions::Decisions;
-use super::difference::DifferenceReport;
-use super::replay_report::AgainstReport;
-use super::replay_report::LimitReport;
-use super::replay_report::ReplayReport;
-use super::tally::TallyReport;
 use crate::record::DecisionLabel;
 use crate::replay::formats::begins_with_addresses;
-use crate::replay::input::error::SEVERAL_ADDRESSES;
+use crate::replay::input::decompress::SEVERAL_ADDRESSES;
 use crate::replay::input::log_file::UnreadableInFile;
+use crate::replay::report::counts::{Decisions, TallyReport};
+use crate::replay::report::{AgainstReport, DifferenceReport, LimitReport, ReplayReport};
 
 impl fmt::Display for ReplayReport {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -22,7 +18,7 @@ impl fmt::Display for ReplayReport {
         writeln!(f, "{} in {files} ({formats}), {from} to {to} UTC", requests(self.requests))?;
         writeln!(f, "{}", decisions(&self.decisions))?;
         if self.denied.count > 0 {
-            writeln!(f, "denied in any way: {}", whom(&self.denied))?;
+            writeln!(f, "denied in any way: {}", clients_text(&self.denied))?;
         }
         writeln!(f, "\nLimits")?;
         if self.limits.is_empty() {
@@ -32,7 +28,7 @@ impl fmt::Display for ReplayReport {
             write_limit(f, limit)?;
         }
         for list in &self.lists {
-            writeln!(f, "  list {}: {} listed; {}", list.name, number(list.tally.count), whom(&list.tally))?;
+            writeln!(f, "  list {}: {} listed; {}", list.name, number(list.tally.count), clients_text(&list.tally))?;
         }
         writeln!(f, "\nRoutes")?;
         for route in self.routes.iter().filter(|route| route.requests > 0) {
@@ -46,7 +42,7 @@ impl fmt::Display for ReplayReport {
 }
 
 impl ReplayReport {
-    /// What the reader should know before believing the figures.
+    /// Warnings about the figures.
     fn write_remarks(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let mut remarks: Vec<String> = self.left_out.iter().map(ToString::to_string).collect();
         if self.refused > 0 {
@@ -94,7 +90,7 @@ impl ReplayReport {
                 remarks.push(SEVERAL_ADDRESSES.to_owned());
             }
         }
-        // Of one file, the lines above say the same.
+        // If there is one file, the lines above say the same.
         for UnreadableInFile { lines, unreadable, first } in self.lines.by_file.iter().filter(|_| self.files > 1) {
             let (unreadable, all) = (number(*unreadable), counted(*lines, "line"));
             remarks.push(format!(
@@ -121,7 +117,7 @@ fn write_limit(f: &mut Formatter<'_>, limit: &LimitReport) -> fmt::Result {
         did.push(format!("{} would be denied", number(limit.shadow_denied)));
     }
     writeln!(f, "  {}{shadow}: {} of {}", limit.name, did.join(", "), requests(limit.met))?;
-    writeln!(f, "    {}", whom(&limit.tally))
+    writeln!(f, "    {}", clients_text(&limit.tally))
 }
 
 fn write_against(f: &mut Formatter<'_>, against: &AgainstReport) -> fmt::Result {
@@ -133,7 +129,7 @@ fn write_against(f: &mut Formatter<'_>, against: &AgainstReport) -> fmt::Result 
     for DifferenceReport { limit, before, now, tally } in &against.differences {
         let were = if tally.count == 1 { "was" } else { "were" };
         writeln!(f, "  {limit}: {} {now} that {were} {before}", number(tally.count))?;
-        writeln!(f, "    {}", whom(tally))?;
+        writeln!(f, "    {}", clients_text(tally))?;
     }
     for left_out in &against.left_out {
         writeln!(f, "  {left_out}")?;
@@ -152,7 +148,7 @@ fn decisions(decisions: &Decisions) -> String {
 }
 
 /// Which clients, since when, and the worst minute.
-fn whom(tally: &TallyReport) -> String {
+fn clients_text(tally: &TallyReport) -> String {
     let top: Vec<_> = tally.top.iter().map(|one| format!("{} ({})", one.client, number(one.count))).collect();
     let at_least = if tally.clients_are_exact { "" } else { "at least " };
     let mut text = format!("{at_least}{}: {}", counted(tally.clients as u64, "client"), top.join(", "));

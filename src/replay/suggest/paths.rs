@@ -1,12 +1,25 @@
 //! Groups paths: `/users/17/posts` and `/users/4711/posts` are both `/users/{id}/posts`.
 
 use std::collections::BTreeMap;
-use std::mem;
+use std::{fmt, mem};
 
-use super::login::is_named_like_a_login;
-use super::path_group::PathGroup;
-use super::route::RouteShape;
-use super::route::method_group;
+use crate::replay::suggest::{RouteShape, is_named_like_a_login, method_group};
+
+/// Paths are distinguished down to this segment.
+const DEPTH: usize = 5;
+
+/// More names than this beside one another are values.
+const MOST_CHILDREN: usize = 40;
+
+/// A name stays a name if at least one request in this many has it.
+const RARE: u64 = 50;
+
+const LONGEST_NAME: usize = 48;
+
+const STATIC: [&str; 20] = [
+    "css", "js", "mjs", "map", "png", "jpg", "jpeg", "gif", "svg", "webp", "avif", "ico", "woff", "woff2", "ttf",
+    "eot", "txt", "mp4", "webm", "pdf",
+];
 
 /// The paths of a sample, segment by segment.
 #[derive(Debug, Default)]
@@ -17,7 +30,7 @@ pub(super) struct PathTree {
     deeper: BTreeMap<Box<str>, u64>,
     requests: u64,
     children: BTreeMap<Box<str>, PathTree>,
-    /// What stands for any other segment.
+    /// The subtree for any other segment.
     any: Option<Box<PathTree>>,
 }
 
@@ -104,7 +117,7 @@ pub(super) fn segments(path: &str) -> Vec<&str> {
     path.split('/').filter(|segment| !segment.is_empty()).collect()
 }
 
-/// Whether a path is that of a picture, a style or the like. Their limits are those of all requests.
+/// Whether a path is a picture, a style sheet or the like. These get no limits of their own.
 pub(super) fn is_static(path: &str) -> bool {
     let last = path.rsplit('/').next().unwrap_or_default();
     last.rsplit_once('.').is_some_and(|(_, suffix)| STATIC.contains(&suffix))
@@ -121,21 +134,44 @@ fn is_identifier(segment: &str) -> bool {
         || segment.len() > LONGEST_NAME
 }
 
-/// Paths are told apart down to this segment.
-const DEPTH: usize = 5;
+// Paths of one shape, as a pattern of the configuration.
 
-/// More names than this beside one another are values.
-const MOST_CHILDREN: usize = 40;
+/// Paths of one shape.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct PathGroup {
+    /// `None`: any segment.
+    pub(super) segments: Vec<Option<Box<str>>>,
+    /// More segments may follow.
+    pub(super) is_open: bool,
+}
 
-/// Of those, a name stays a name where one request in so many has it.
-const RARE: u64 = 50;
+impl PathGroup {
+    /// How much it matches: least first.
+    pub(super) fn width(&self) -> (bool, usize) {
+        (self.is_open, self.segments.iter().filter(|segment| segment.is_none()).count())
+    }
+}
 
-const LONGEST_NAME: usize = 48;
-
-const STATIC: [&str; 20] = [
-    "css", "js", "mjs", "map", "png", "jpg", "jpeg", "gif", "svg", "webp", "avif", "ico", "woff", "woff2", "ttf",
-    "eot", "txt", "mp4", "webm", "pdf",
-];
+/// As a pattern of the configuration.
+impl fmt::Display for PathGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut captures = 0;
+        for segment in &self.segments {
+            if let Some(name) = segment {
+                write!(f, "/{name}")?;
+            } else {
+                captures += 1;
+                let number = if captures == 1 { String::new() } else { captures.to_string() };
+                write!(f, "/{{id{number}}}")?;
+            }
+        }
+        match (self.segments.is_empty(), self.is_open) {
+            (_, true) => f.write_str("/*"),
+            (true, false) => f.write_str("/"),
+            (false, false) => Ok(()),
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {

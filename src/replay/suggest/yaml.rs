@@ -3,27 +3,20 @@
 //! Everything in it is a number, an address, a path of plain letters, or the escaped name of a file: no text of a client
 //! can become a key or end a comment.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::net::IpAddr;
 
-use super::busy::Busy;
-use super::figures::ClientFigures;
-use super::figures::Figures;
-use super::login::FailureSign;
-use super::login::login;
-use super::rates::SuggestedRate;
-use super::rates::round;
-use super::rates::suggest;
-use super::route::RouteShape;
-use crate::clock::Timestamp;
-use crate::replay::input::log_file::LineCounts;
-use crate::replay::input::log_file::UnreadableInFile;
-use crate::replay::report::counted;
-use crate::replay::report::number;
+use super::figures::{ClientFigures, Figures};
+use crate::replay::input::log_file::{LineCounts, UnreadableInFile};
+use crate::replay::report::{counted, number};
+use crate::replay::suggest::figures::{Busy, SuggestedRate, round, suggest};
+use crate::replay::suggest::{Application, FailureSign, RouteShape, login};
+use crate::words::clock::Timestamp;
 
-/// What was read.
+/// The requests and lines that were read.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct LogSummary {
     pub(super) requests: u64,
     pub(super) first: Timestamp,
     pub(super) last: Timestamp,
@@ -31,25 +24,33 @@ pub(super) struct Source {
     pub(super) lines: LineCounts,
 }
 
-/// The configuration. `figures` has the routes in the same order, after all requests.
-pub(super) fn write(source: &Source, routes: &[RouteShape], figures: &Figures) -> String {
+/// The configuration. `figures` has the routes of the application and the others in the same order, after all requests.
+pub(super) fn write(
+    source: &LogSummary,
+    application: Option<&Application>,
+    routes: &[RouteShape],
+    figures: &Figures,
+) -> String {
     let mut text = String::new();
     head(&mut text, source, figures);
     let has_hours = source.last.since(source.first).as_secs() >= ENOUGH_FOR_HOURS;
     let all_clients = clients(figures, 0);
     if !all_clients.is_empty() {
         text.push_str("\n# These hold for every request.\nlimits:\n");
-        limit(&mut text, "  ", "per-client", &all_clients, (LEAST, has_hours));
+        limit(&mut text, "  ", "per-client", &all_clients, &figures.attackers, (LEAST, has_hours));
     }
-    if !routes.is_empty() {
+    if application.is_some() || !routes.is_empty() {
         text.push_str("\nroutes:\n");
     }
-    let statuses = &figures.routes[1..];
+    let mut names = Vec::new();
+    let known = application.map(|known| write_application(&mut text, known, &mut names)).unwrap_or_default();
+    let statuses = &figures.routes[1 + known..];
     let logins =
         routes.iter().zip(statuses).map(|(shape, statuses)| login(&shape.method, &shape.path.to_string(), statuses));
-    let found = Found { figures, logins: logins.collect(), has_hours };
-    let mut names = Vec::new();
-    for (place, shape) in (1_u16..).zip(routes) {
+    // The outcomes of a recipe are its own.
+    let logins = std::iter::repeat_n(None, known).chain(logins).collect();
+    let found = Found { figures, logins, has_hours };
+    for (place, shape) in (1_u16..).skip(known).zip(routes) {
         if place > 1 {
             text.push('\n');
         }
@@ -58,7 +59,28 @@ pub(super) fn write(source: &Source, routes: &[RouteShape], figures: &Figures) -
     text
 }
 
-/// What was found in the logs.
+/// Writes the routes of the recipe, and returns how many they are.
+fn write_application(text: &mut String, known: &Application, names: &mut Vec<String>) -> usize {
+    let Application { application, others } = known;
+    let below = if application.prefix.is_empty() { String::new() } else { format!(" below {}", application.prefix) };
+    put(
+        text,
+        &format!(
+            "  # The application is {}{below}, by {}. These are the routes of its recipe:\n  # {}",
+            application.recipe.purpose,
+            counted(application.logins, "login"),
+            application.command()
+        ),
+    );
+    for other in others {
+        put(text, &format!("  # There are logins of another application too: {other}"));
+    }
+    text.push_str(&application.text);
+    names.extend(application.routes.iter().map(|route| route.name.to_string()));
+    application.routes.len()
+}
+
+/// The findings in the logs.
 struct Found<'f> {
     figures: &'f Figures,
     /// By route: why it is a login, and what tells a failure.
@@ -71,7 +93,7 @@ impl Found<'_> {
         self.logins[usize::from(route) - 1].as_ref()
     }
 
-    /// What a limit of failures on this route counts. `None`: statuses do not tell a failure.
+    /// The figure that a limit of failures on this route counts. `None`: statuses do not show failures.
     fn failing(&self, route: u16) -> Option<fn(&ClientFigures) -> Busy> {
         let sign_of = |route| self.login(route).map(|(_, sign)| *sign).filter(|sign| *sign != FailureSign::None);
         let sign = sign_of(route)?;
@@ -87,8 +109,8 @@ impl Found<'_> {
     }
 }
 
-fn head(text: &mut String, source: &Source, figures: &Figures) {
-    let Source { requests, first, last, formats, lines } = source;
+fn head(text: &mut String, source: &LogSummary, figures: &Figures) {
+    let LogSummary { requests, first, last, formats, lines } = source;
     let remarks = [
         format!(
             "# Limits that this traffic would have lived with: {} of {}, {} to {} UTC ({}).",
@@ -99,11 +121,23 @@ fn head(text: &mut String, source: &Source, figures: &Figures) {
             formats.join(", ")
         ),
         "#".to_owned(),
-        "# Each rate has headroom above what 99 of 100 clients did in their busiest minute or hour. Clients that would have".to_owned(),
-        "# been denied are named. Read them, then try the file: portcullis replay -c FILE ACCESS.LOG".to_owned(),
+        "# Each rate is ten times what an ordinary client did in its busiest minute or hour, and has room for four of five.".to_owned(),
+        "# Clients that would have been denied are named. Read them, then try the file: portcullis replay -c FILE ACCESS.LOG".to_owned(),
     ];
     for remark in remarks {
         put(text, &remark);
+    }
+    if !figures.attackers.is_empty() {
+        let named = figures.attackers.iter().take(NAMED).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let more = if figures.attackers.len() > NAMED { ", ..." } else { "" };
+        let count = counted(figures.attackers.len() as u64, "client");
+        put(
+            text,
+            &format!(
+                "# Left out of all rates, because they look like attackers, by failed logins, by nothing but logins, or by paths\n\
+                 # that are not there: {count}: {named}{more}"
+            ),
+        );
     }
     if lines.unreadable > 0 {
         let (unreadable, all) = (number(lines.unreadable), counted(lines.lines, "line"));
@@ -162,9 +196,9 @@ fn route(text: &mut String, place: u16, shape: &RouteShape, found: &Found<'_>, n
     }
     line(text, "    limits:");
     let least = if login.is_some() { LEAST_OF_LOGIN } else { LEAST };
-    limit(text, "      ", &format!("{name}-pace"), &clients, (least, has_hours));
+    limit(text, "      ", &format!("{name}-pace"), &clients, &figures.attackers, (least, has_hours));
     let Some(failing) = found.failing(place) else { return };
-    failures(text, &name, &clients, failing);
+    failures(text, &name, &clients, &figures.attackers, failing);
 }
 
 /// A limit of requests by client, with its reason.
@@ -173,13 +207,15 @@ fn limit(
     indent: &str,
     name: &str,
     clients: &[(IpAddr, ClientFigures)],
+    attackers: &BTreeSet<IpAddr>,
     (least, has_hours): (u64, bool),
 ) {
     let by = |busy: fn(&ClientFigures) -> Busy| {
         clients.iter().map(|(client, figures)| (*client, busy(figures))).collect::<Vec<_>>()
     };
-    let Some(minute) = suggest(&by(|figures| figures.minute), least) else { return };
-    let hour = suggest(&by(|figures| figures.hour), minute.count.max(least * HOUR_TO_MINUTE)).filter(|_| has_hours);
+    let Some(minute) = suggest(&by(|figures| figures.minute), attackers, least) else { return };
+    let least_of_hour = minute.count.max(least * HOUR_TO_MINUTE);
+    let hour = suggest(&by(|figures| figures.hour), attackers, least_of_hour).filter(|_| has_hours);
     reason(text, indent, "minute", &minute);
     let mut rate = format!("{}/minute", minute.count);
     if let Some(hour) = &hour {
@@ -193,15 +229,22 @@ fn limit(
 }
 
 /// The limits of failed logins.
-fn failures(text: &mut String, name: &str, clients: &[(IpAddr, ClientFigures)], failing: fn(&ClientFigures) -> Busy) {
+fn failures(
+    text: &mut String,
+    name: &str,
+    clients: &[(IpAddr, ClientFigures)],
+    attackers: &BTreeSet<IpAddr>,
+    failing: fn(&ClientFigures) -> Busy,
+) {
     // A request needs a slot until it is known that it is no failure.
     let with_slots = |figures| failing(figures).beside(figures.most_in_progress);
     let failing: Vec<_> = clients.iter().map(|(client, figures)| (*client, with_slots(figures))).collect();
-    let count = if let Some(rate) = suggest(&failing, LEAST_FAILURES) {
+    let count = if let Some(rate) = suggest(&failing, attackers, LEAST_FAILURES) {
         reason(text, "      ", "hour", &rate);
         rate.count
     } else {
-        let most = failing.iter().map(|(_, busy)| u64::from(busy.most_anywhere)).max();
+        let ordinary = failing.iter().filter(|(client, _)| !attackers.contains(client));
+        let most = ordinary.map(|(_, busy)| u64::from(busy.most_anywhere)).max();
         round(most.unwrap_or_default().max(LEAST_FAILURES))
     };
     put(text, &format!("      - {{name: {name}-failures, key: client_ip, rate: {count}/hour, count: failures}}"));
@@ -267,10 +310,12 @@ fn moment(at: Timestamp) -> String {
 
 /// No rate is lower: a person who clicks quickly is no attack.
 const LEAST: u64 = 30;
+
 const LEAST_OF_LOGIN: u64 = 10;
+
 const LEAST_FAILURES: u64 = 10;
 
-/// The lowest rate of an hour to that of a minute.
+/// The lowest rate of an hour, as a multiple of the rate of a minute.
 const HOUR_TO_MINUTE: u64 = 5;
 
 /// In seconds. The figures of a shorter log say nothing about an hour.

@@ -3,14 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::ban::Ban;
-use super::ban::BanId;
-use super::ban::BanSubject;
-use super::table::BanTableFull;
-use super::table::Bans;
-use crate::limit::Ladder;
-use crate::store::AnyStore;
-use crate::store::StoreError;
+use super::ban::{Ban, BanId, BanSubject};
+use super::table::{BanTableFull, Bans};
+use crate::rules::limit::Ladder;
+use crate::store::{AnyStore, StoreError};
 
 impl AnyStore {
     /// The bans that this process knows.
@@ -48,25 +44,37 @@ impl AnyStore {
         }
     }
 
-    /// Bans for an operator, for `span` from now on.
+    /// Bans for an operator, for `span` from now on: all of them, or none.
     pub async fn ban_by_operator(
         &self,
-        subject: BanSubject,
+        subjects: Vec<BanSubject>,
         span: Duration,
         reason: &str,
-    ) -> Result<Ban, BanTableFull> {
-        let reason = Arc::from(reason);
+    ) -> Result<Vec<Ban>, BanTableFull> {
+        let (bans, reason) = (self.bans(), Arc::from(reason));
+        if !bans.has_room_for(subjects.iter().map(BanSubject::id)) {
+            return Err(BanTableFull);
+        }
+        let mut begun = Vec::with_capacity(subjects.len());
         match self {
-            Self::Memory(store) => store.ban_by_operator(subject, span, reason).await,
-            Self::Shared(store) => {
-                let record = self.bans().ban_by_operator(subject, span, reason)?;
-                store.send_ban(&record).await;
-                if let Some(observer) = self.bans().observer() {
-                    observer.banned(&record.ban);
+            Self::Memory(store) => {
+                for subject in subjects {
+                    begun.push(store.ban_by_operator(subject, span, Arc::clone(&reason)).await?);
                 }
-                Ok(record.ban)
+            }
+            Self::Shared(store) => {
+                let ban = |subject| bans.ban_by_operator(subject, span, Arc::clone(&reason));
+                let records = subjects.into_iter().map(ban).collect::<Result<Vec<_>, _>>()?;
+                store.send_bans(&records).await;
+                begun.extend(records.into_iter().map(|record| record.ban));
+                if let Some(observer) = bans.observer() {
+                    for ban in &begun {
+                        observer.banned(ban);
+                    }
+                }
             }
         }
+        Ok(begun)
     }
 
     /// Lifts a ban and returns it, or `None` if there was none. Fails while Redis, which has it, does not answer.

@@ -8,16 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::sealed::SealedNetworks;
-use crate::clock::Timestamp;
-use crate::key::DisplayKey;
-use crate::key::Key;
-use crate::key::KeyHash;
-use crate::key::KeyHasher;
-use crate::signing::KeyRing;
+use crate::rules::key::{DisplayKey, Key, KeyHash, KeyHasher};
+use crate::store::bans::codec::SealedNetworks;
+use crate::words::clock::Timestamp;
+use crate::words::signing::KeyRing;
+
+/// How long the message about a ban takes at most to reach a gateway.
+const LONGEST_DELIVERY: Duration = Duration::from_secs(1);
 
 /// The id of a ban, derived from its subject, so that every gateway uses the same id. Printed as 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
@@ -60,9 +59,6 @@ pub(in crate::store) struct BanRecord {
     /// How long the last ban lasts or lasted.
     pub length: Duration,
 }
-
-/// How long the message about a ban takes at most to reach a gateway.
-const LONGEST_DELIVERY: Duration = Duration::from_secs(1);
 
 impl BanId {
     pub fn of_key(key: KeyHash) -> Self {
@@ -217,6 +213,26 @@ impl From<ParseIntError> for InvalidBanId {
     fn from(_: ParseIntError) -> Self {
         Self
     }
+}
+
+// The observer of bans that are set or lifted.
+
+/// Is called for bans that are set or lifted, for the audit trail, the live stream and those who ask later.
+///
+/// Called while a request waits, so it must not block.
+pub trait BanObserver: Send + Sync + fmt::Debug {
+    /// The ban begins now.
+    fn banned(&self, ban: &Ban);
+
+    /// An operator has lifted the ban before its end.
+    fn lifted(&self, ban: &Ban);
+
+    /// A message in Redis says that the ban began. Another gateway has set it, or this process and its caller does not know
+    /// yet.
+    fn ban_announced(&self, ban: &Ban);
+
+    /// A message in Redis says that the ban was lifted, by another gateway or by this process.
+    fn lift_announced(&self, ban: &Ban);
 }
 
 #[cfg(test)]

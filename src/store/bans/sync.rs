@@ -1,17 +1,11 @@
 //! How the table of bans follows the bans in Redis.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
-use tokio::sync::RwLockReadGuard;
-use tokio::sync::RwLockWriteGuard;
+use tokio::sync::{RwLockReadGuard, RwLockWriteGuard};
 
-use super::ban::Ban;
-use super::ban::BanId;
-use super::ban::BanRecord;
-use super::sync_state::BanSyncState;
+use super::ban::{Ban, BanId, BanRecord};
 use super::table::Bans;
-use super::version::BanChange;
-use super::version::BanVersion;
 
 impl Bans {
     /// Applies a change from a message. Messages arrive in the order of the changes; a change that is known already is
@@ -35,8 +29,8 @@ impl Bans {
     fn tell_observer(&self, change: &BanChange, lifted: Option<&Ban>) {
         let Some(observer) = self.observer() else { return };
         match (change, lifted) {
-            (BanChange::Ban(record), _) => observer.heard_ban(&record.ban),
-            (BanChange::Lift(_), Some(ban)) => observer.heard_lift(ban),
+            (BanChange::Ban(record), _) => observer.ban_announced(&record.ban),
+            (BanChange::Lift(_), Some(ban)) => observer.lift_announced(ban),
             (BanChange::Lift(_), None) => {}
         }
     }
@@ -153,20 +147,106 @@ impl Bans {
     }
 }
 
+// The version of the bans that this process knows.
+
+/// How many changes are remembered beyond a missing one.
+const MOST_AHEAD: usize = 10_000;
+
+/// The changes of the bans in Redis that this process knows.
+#[derive(Debug, Default)]
+pub(super) struct BanSyncState {
+    /// Every change up to this one is known.
+    pub(super) version: Option<BanVersion>,
+    /// Later changes that are known, while a change before them is missing.
+    pub(super) ahead: BTreeSet<BanVersion>,
+    /// Which bans changed while all bans are being loaded: a page that was read before such a change is stale.
+    pub(super) changed_during_load: Option<HashSet<BanId>>,
+    /// Whether this process receives changes as they are made.
+    pub(super) is_subscribed: bool,
+}
+
+impl BanSyncState {
+    /// Whether no change is missing before this one.
+    pub(super) fn is_next(&self, version: BanVersion) -> bool {
+        self.version.map_or(version.changes == 1, |known| known.next() == version)
+    }
+
+    /// Remembers a change that was received. `false`: a change before it is missing.
+    pub(super) fn receive(&mut self, version: BanVersion) -> bool {
+        self.ahead.insert(version);
+        if self.ahead.len() > MOST_AHEAD {
+            self.ahead.pop_first();
+        }
+        if self.version.is_none() && self.is_next(version) {
+            self.version = Some(version);
+        }
+        self.advance();
+        self.ahead.is_empty()
+    }
+
+    /// Moves the known version on over the changes that were received ahead of it.
+    pub(super) fn advance(&mut self) {
+        let Some(mut known) = self.version else { return self.ahead.clear() };
+        self.ahead.retain(|ahead| !known.follows(*ahead));
+        while self.ahead.remove(&known.next()) {
+            known = known.next();
+        }
+        self.version = Some(known);
+    }
+}
+
+// Versions of the bans in Redis, and changes between them.
+
+/// Which changes of the bans in Redis are known: a random number drawn when the hash was created, and how many changes
+/// there were since then.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(in crate::store) struct BanVersion {
+    pub(super) begun: u64,
+    pub(super) changes: u64,
+}
+
+/// One change of the bans in Redis.
+#[derive(Clone, Debug)]
+pub(in crate::store) enum BanChange {
+    Ban(Box<BanRecord>),
+    Lift(BanId),
+}
+
+impl From<BanRecord> for BanChange {
+    fn from(record: BanRecord) -> Self {
+        Self::Ban(Box::new(record))
+    }
+}
+
+impl BanVersion {
+    /// Reads two words; `None`: there are no bans.
+    pub(in crate::store) fn read(words: &[String]) -> Option<Self> {
+        let [begun, changes, ..] = words else { return None };
+        Some(Self { begun: u64::from_str_radix(begun, 16).ok()?, changes: changes.parse().ok()? })
+    }
+
+    /// Whether this version is `before` or a later one of the same hash, so that Redis has lost nothing between the
+    /// two.
+    pub(in crate::store) fn follows(self, before: Self) -> bool {
+        self.begun == before.begun && self.changes >= before.changes
+    }
+
+    /// The version after one more change.
+    pub(super) fn next(self) -> Self {
+        Self { changes: self.changes.wrapping_add(1), ..self }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::clock::Clock;
-    use crate::clock::ManualClock;
-    use crate::clock::Timestamp;
-    use crate::key::DisplayKey;
-    use crate::key::KeyHash;
-    use crate::signing::KeyRing;
-    use crate::signing::KeySeed;
+    use crate::rules::key::{DisplayKey, KeyHash};
     use crate::store::bans::BanSubject;
-    use crate::store::bans::text::read_stored;
+    use crate::store::bans::codec::read_stored;
+    use crate::words::clock::{Clock, ManualClock, Timestamp};
+    use crate::words::signing::{KeyRing, KeySeed};
 
     fn version(changes: u64) -> BanVersion {
         BanVersion { begun: 1, changes }
@@ -248,7 +328,7 @@ mod tests {
         bans.receive_answer(version(4), &lift, true);
         bans.receive_absence(Some(version(4)), id);
         assert_eq!((left(&bans, 7), bans.version()), (Some(5), Some(version(5))));
-        // What Redis never had is lifted whatever else has changed there.
+        // A ban that never reached Redis is lifted, whatever else has changed there.
         bans.mark_unsent_until(bans.mark());
         bans.receive_absence(Some(version(4)), id);
         assert_eq!(left(&bans, 7), None);

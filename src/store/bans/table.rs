@@ -4,31 +4,23 @@ use std::collections::HashSet;
 use std::fmt;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
-use std::sync::Arc;
-use std::sync::OnceLock;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::ban::Ban;
-use super::ban::BanId;
-use super::ban::BanRecord;
-use super::ban::BanSubject;
-use super::index::BanEntry;
-use super::index::BanIndex;
-use super::index::MOST_BANS;
-use super::observer::BanObserver;
-use super::sync_state::BanSyncState;
-use crate::clock::Clock;
-use crate::clock::Timestamp;
-use crate::key::KeyHash;
-use crate::limit::Ladder;
-use crate::limit::ladder::Rung;
-use crate::signing::KeyRing;
-use parking_lot::Mutex;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
+
+use super::ban::{Ban, BanId, BanRecord, BanSubject};
+use super::index::{BanEntry, BanIndex, MOST_BANS};
+use crate::rules::key::KeyHash;
+use crate::rules::limit::Ladder;
+use crate::rules::limit::action::Rung;
+use crate::store::bans::ban::BanObserver;
+use crate::store::bans::sync::BanSyncState;
+use crate::words::clock::{Clock, Timestamp};
+use crate::words::signing::KeyRing;
 
 /// The bans of a process that last, and those that are over but still count on the ladder of their limit.
 pub struct Bans {
@@ -196,6 +188,13 @@ impl Bans {
         Ok(record)
     }
 
+    /// Whether there is room for the bans of these ids by an operator, beside the others by operators. Bans by limits make room.
+    pub(super) fn has_room_for(&self, ids: impl Iterator<Item = BanId>) -> bool {
+        let mut index = self.index.write();
+        index.remove_expired(self.clock.now());
+        index.has_room_for(ids)
+    }
+
     /// Writes a ban that Redis or another process has decided, and keeps what this process knows better about it.
     pub(in crate::store) fn insert(&self, mut record: BanRecord) {
         let now = self.clock.now();
@@ -288,12 +287,12 @@ impl Bans {
         self.records_since(0)
     }
 
-    /// Of these, every ban that was written since that mark.
+    /// Every ban of [`records`](Self::records) that was written since that mark.
     pub(in crate::store) fn records_since(&self, mark: u64) -> Vec<BanRecord> {
         self.written_since(mark, &self.index.read())
     }
 
-    /// What has changed since that mark; `None`: too much.
+    /// The changes since that mark; `None`: there are too many.
     pub(in crate::store) fn changed_since(&self, mark: u64) -> Option<ChangedBans> {
         let index = self.index.read();
         if index.writes == mark {

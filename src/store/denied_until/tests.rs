@@ -1,38 +1,20 @@
+mod random;
+
 use std::num::NonZeroU32;
 
 use super::*;
-use crate::clock::Clock;
-use crate::clock::ManualClock;
-use crate::decision::batch::Charged;
-use crate::decision::batch::Force;
-use crate::decision::batch::Items;
-use crate::decision::batch::Ledger;
-use crate::limit::Algorithm;
-use crate::limit::Count;
-use crate::limit::OnFailure;
-use crate::limit::Rates;
+use crate::rules::decision::batch::{Charged, Force, Items, Ledger};
+use crate::rules::limit::{Algorithm, Count, Rates};
 use crate::store::MemoryStore;
 use crate::store::memory::Settings;
-
-mod random;
+use crate::words::clock::{Clock, ManualClock};
 
 fn pace(rates: &str) -> Rule {
     Rule::Rates { algorithm: Algorithm::default(), rates: rates.parse().expect(rates), cost: NonZeroU32::MIN }
 }
 
 fn charge(key: u128, rule: &Rule) -> Charge<'_> {
-    Charge {
-        limit: u16::try_from(key).expect("keys of tests are small"),
-        key: KeyHash(key),
-        rule,
-        count: Count::Requests,
-        force: Force::Binding,
-        on_failure: OnFailure::Local,
-        items: Items::new(),
-        unless_known: false,
-        is_free: false,
-        leases: false,
-    }
+    Charge::new(u16::try_from(key).expect("keys of tests are small"), KeyHash(key), rule)
 }
 
 fn batch<'p>(charges: impl IntoIterator<Item = Charge<'p>>) -> Batch<'p> {

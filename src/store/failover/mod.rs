@@ -2,15 +2,9 @@
 //!
 #![doc = include_str!("states.md")]
 
-mod bans;
-mod local_keys;
-mod local_slots;
+mod bans_and_sessions;
 mod outage;
 mod outcome;
-mod room;
-mod sessions;
-mod share;
-mod skew;
 mod store;
 
 pub use self::store::Failover;

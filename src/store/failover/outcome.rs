@@ -1,24 +1,20 @@
 //! Settles requests in Redis and in the copy of its counts in this process.
 
-use crate::store::unsettled::was_reset;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use super::local_keys::local_client;
-use super::local_slots::SlotLocation;
-use super::share::share;
 use super::store::Failover;
-use crate::decision::Batch;
-use crate::decision::Settlement;
-use crate::decision::batch::Charged;
-use crate::decision::batch::Ledger;
-use crate::key::KeyHash;
-use crate::store::resets;
+use crate::rules::decision::batch::{Charged, Ledger};
+use crate::rules::decision::{Batch, Settlement};
+use crate::rules::key::KeyHash;
+use crate::store::failover::outage::{SlotLocation, local_client, share};
+use crate::store::key_ring;
+use crate::store::unsettled::was_reset;
 
 impl Failover {
     /// Whether reservations of this key wait for their outcome in this process, or may be made by a decision under way.
     pub(in crate::store) fn is_unsettled(&self, key: KeyHash) -> bool {
-        self.local.unsettled().may_be_any(resets::local_key(key))
+        self.local.unsettled().may_be_any(key_ring::local_key(key))
     }
 
     /// Settles the copy in this process. Returns what is still to be settled in Redis.
@@ -27,7 +23,7 @@ impl Failover {
             Settlement::Release(key) => {
                 let location = self.local_slots.give_back(key);
                 if location != SlotLocation::Nowhere {
-                    self.local.release(resets::local_key(key));
+                    self.local.release(key_ring::local_key(key));
                 }
                 return (location == SlotLocation::InRedis).then(|| settlement.clone());
             }
@@ -35,25 +31,25 @@ impl Failover {
                 Ledger::Local => {
                     // It was charged at this gateway's share, if that is still the same.
                     let share = share(rule, self.shared().part());
-                    self.local.take_back(resets::local_key(key), share.as_ref().unwrap_or(rule), charged);
+                    self.local.take_back(key_ring::local_key(key), share.as_ref().unwrap_or(rule), charged);
                     return None;
                 }
-                // What was spent of a lease stays spent.
+                // A unit of a lease stays spent.
                 Ledger::Leased => return None,
                 Ledger::Shared => {
                     let charged = Charged { moment: self.skew.here(charged.moment), ..charged.clone() };
-                    self.local.take_back(resets::local_key(key), rule, &charged);
+                    self.local.take_back(key_ring::local_key(key), rule, &charged);
                 }
             },
             Settlement::Keep { key, rule, items, charged } => {
                 if was_reset(charged) {
-                    self.local.charge_now(resets::local_key(key), rule, items);
+                    self.local.charge_now(key_ring::local_key(key), rule, items);
                 }
                 if !(was_reset(charged) && charged.ledger == Ledger::Shared) {
                     return None;
                 }
             }
-            Settlement::Charge { key, rule, items } => self.local.charge_now(resets::local_key(key), rule, items),
+            Settlement::Charge { key, rule, items } => self.local.charge_now(key_ring::local_key(key), rule, items),
             // Reset here only after Redis: a decision in between would be mirrored again.
             Settlement::Reset(_) => {}
             Settlement::Remember { of, most, keep } => {

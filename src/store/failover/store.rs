@@ -1,39 +1,27 @@
 //! The store that asks Redis and decides by itself during an outage.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use smallvec::SmallVec;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::local_keys::to_local_keys;
-use super::local_slots::LocalSlots;
-use super::skew::ClockSkew;
-use crate::clock::Clock;
-use crate::decision::Batch;
-use crate::decision::Charge;
-use crate::decision::Settlement;
-use crate::decision::Verdict;
-use crate::key::KeyHash;
-use crate::key::KeyHasher;
-use crate::store::Bans;
-use crate::store::LiveKeyRing;
-use crate::store::Observer;
-use crate::store::Sessions;
-use crate::store::Settings;
-use crate::store::Store;
-use crate::store::StoreError;
-use crate::store::denied_until::Denial;
-use crate::store::denied_until::Denials;
-use crate::store::denied_until::DeniedUntil;
+use crate::rules::decision::{Batch, Charge, Settlement, Verdict};
+use crate::rules::key::{KeyHash, KeyHasher};
+use crate::rules::limit::{Algorithm, Rule};
+use crate::store::any_store::Nodes;
+use crate::store::denied_until::{Denial, Denials, DeniedUntil};
+use crate::store::failover::outage::{LocalSlots, to_local_keys};
+use crate::store::key_ring::Resets;
 use crate::store::leases::SpentLeases;
 use crate::store::memory::MemoryStore;
-use crate::store::redis;
-use crate::store::redis::RedisDecision;
-use crate::store::redis::RedisStore;
-use crate::store::redis::Time;
-use crate::store::resets::Resets;
-use crate::store::settings::Nodes;
+use crate::store::redis::{RedisDecision, RedisStore, Time};
+use crate::store::{Bans, LiveKeyRing, Observer, Sessions, Settings, Store, StoreError, key_ring, redis};
+use crate::words::clock::{Clock, Timestamp};
+
+/// About 150 bytes each. With more exhausted keys than this, some denials need a call to Redis.
+const MOST_DENIED: usize = 100_000;
 
 /// A shared store that never makes a request wait for a Redis that is down.
 ///
@@ -47,6 +35,54 @@ pub struct Failover {
     pub(super) skew: Arc<ClockSkew>,
     pub(super) clock: Clock,
 }
+
+impl Store for Failover {
+    async fn decide(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
+        if batch.charges.is_empty() {
+            return Ok(Vec::new());
+        }
+        let spent = SpentLeases::spend(&self.shared().leases, batch);
+        if spent.is_any() { self.decide_rest(batch, spent).await } else { self.decide_unpaid(batch).await }
+    }
+
+    async fn look(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
+        let local_batch = to_local_keys(batch);
+        let remembered = self.local.is_known(&local_batch);
+        let verdicts = self.redis.look(batch, remembered).await;
+        self.look_in_outage(&local_batch, remembered, verdicts)
+    }
+
+    async fn settle(&self, settlements: &[Settlement<'_>]) -> Result<(), StoreError> {
+        let in_redis: Vec<Settlement<'_>> = settlements.iter().filter_map(|one| self.settle_here(one)).collect();
+        if in_redis.is_empty() {
+            return Ok(());
+        }
+        let settled = self.redis.settle(&in_redis).await;
+        // Redis publishes the resets to all gateways; this process applies them at once.
+        let resets = self.resets();
+        settled.reopened.iter().for_each(|key| resets.reopened(*key));
+        for settlement in settlements {
+            if let Settlement::Reset(key) = settlement {
+                resets.reset(*key, settled.reset_at(*key));
+            }
+        }
+        Ok(())
+    }
+
+    async fn reset(&self, keys: &[KeyHash]) -> Result<(), StoreError> {
+        let settled = self.redis.reset(keys).await;
+        let resets = self.resets();
+        for key in keys {
+            resets.reset(*key, settled.reset_at(*key));
+        }
+        if settled.complete { Ok(()) } else { Err(StoreError::Outage) }
+    }
+}
+
+// Whether a key surely has room in Redis, as far as this process knows.
+
+/// A key has room for sure while one part in so many, at least, is not used by this process.
+const PARTS: u64 = 2;
 
 impl Failover {
     /// The store of the first core. Nothing is connected yet. A manual clock is used for Redis too.
@@ -100,10 +136,10 @@ impl Failover {
 
     /// Monitors the servers and receives resets and bans until it is stopped: one task for the process.
     pub fn watch(&self, stop: CancellationToken) -> impl Future<Output = ()> + Send + use<> {
-        redis::watch::watch(Arc::clone(self.redis.shared()), self.resets(), stop)
+        redis::settings::watch(Arc::clone(self.redis.shared()), self.resets(), stop)
     }
 
-    /// What the cores of this process share about Redis.
+    /// The state of Redis that the cores of this process share.
     pub fn shared(&self) -> &Arc<redis::SharedRedis> {
         self.redis.shared()
     }
@@ -249,48 +285,74 @@ impl Failover {
     }
 }
 
-impl Store for Failover {
-    async fn decide(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
-        if batch.charges.is_empty() {
-            return Ok(Vec::new());
-        }
-        let spent = SpentLeases::spend(&self.shared().leases, batch);
-        if spent.is_any() { self.decide_rest(batch, spent).await } else { self.decide_unpaid(batch).await }
-    }
-
-    async fn look(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
-        let local_batch = to_local_keys(batch);
-        let remembered = self.local.is_known(&local_batch);
-        let verdicts = self.redis.look(batch, remembered).await;
-        self.look_in_outage(&local_batch, remembered, verdicts)
-    }
-
-    async fn settle(&self, settlements: &[Settlement<'_>]) -> Result<(), StoreError> {
-        let in_redis: Vec<Settlement<'_>> = settlements.iter().filter_map(|one| self.settle_here(one)).collect();
-        if in_redis.is_empty() {
-            return Ok(());
-        }
-        let settled = self.redis.settle(&in_redis).await;
-        // Redis publishes the resets to all gateways; this process applies them at once.
-        let resets = self.resets();
-        settled.reopened.iter().for_each(|key| resets.reopened(*key));
-        for settlement in settlements {
-            if let Settlement::Reset(key) = settlement {
-                resets.reset(*key, settled.reset_at(*key));
-            }
-        }
-        Ok(())
-    }
-
-    async fn reset(&self, keys: &[KeyHash]) -> Result<(), StoreError> {
-        let settled = self.redis.reset(keys).await;
-        let resets = self.resets();
-        for key in keys {
-            resets.reset(*key, settled.reset_at(*key));
-        }
-        if settled.complete { Ok(()) } else { Err(StoreError::Outage) }
+impl Failover {
+    /// Whether Redis has room for the charge, as far as is known here: half of each rate, at least, is not used by this process. A
+    /// mistake is harmless: the charge is given back.
+    pub(super) fn surely_has_room(&self, charge: &Charge<'_>) -> bool {
+        let key = key_ring::local_key(charge.key);
+        let counted = self.local.look_at(&Charge { key, ..charge.clone() });
+        let most = capacities(charge.rule);
+        counted.passes()
+            && counted.standings.iter().zip(most).all(|(standing, most)| standing.remaining * PARTS >= most)
     }
 }
 
-/// About 150 bytes each. With more exhausted keys than this, some denials need a call to Redis.
-const MOST_DENIED: usize = 100_000;
+/// How many units each rate has.
+fn capacities(rule: &Rule) -> Vec<u64> {
+    match rule {
+        Rule::Concurrent(most) => vec![u64::from(most.get())],
+        Rule::Rates { algorithm: Algorithm::TokenBucket { burst: Some(burst) }, .. } => vec![u64::from(burst.get())],
+        Rule::Distinct(rates) | Rule::Rates { rates, .. } => {
+            rates.iter().map(|rate| u64::from(rate.count.get())).collect()
+        }
+    }
+}
+
+// Converts moments of Redis to the clock of this process, so that a charge counts at the same moment in both.
+
+/// In microseconds: longer than an answer is on its way.
+const TOLERATED: u64 = 2_000_000;
+
+/// How far the clock of this process is ahead of the clock of Redis. Changes of less than [`TOLERATED`] are ignored.
+#[derive(Debug, Default)]
+pub(super) struct ClockSkew(AtomicI64);
+
+impl ClockSkew {
+    /// The clock of Redis showed `there` when this one showed `here`.
+    pub(super) fn learn(&self, there: Timestamp, here: Timestamp) {
+        let ahead = signed(here).saturating_sub(signed(there));
+        if ahead.abs_diff(self.0.load(Ordering::Relaxed)) > TOLERATED {
+            self.0.store(ahead, Ordering::Relaxed);
+        }
+    }
+
+    /// A moment of Redis by the clock of this process.
+    pub(super) fn here(&self, there: Timestamp) -> Timestamp {
+        let here = signed(there).saturating_add(self.0.load(Ordering::Relaxed));
+        Timestamp::from_micros(u64::try_from(here).unwrap_or(0))
+    }
+}
+
+fn signed(moment: Timestamp) -> i64 {
+    i64::try_from(moment.as_micros()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_the_same_moment_until_the_clocks_part() {
+        let at = |seconds: u64| Timestamp::from_micros(seconds * 1_000_000);
+        let skew = ClockSkew::default();
+        skew.learn(at(100), at(101));
+        assert_eq!(skew.here(at(100)), at(100));
+        skew.learn(at(100), at(3700));
+        assert_eq!(skew.here(at(100)), at(3700));
+        skew.learn(at(200), at(3801));
+        assert_eq!(skew.here(at(100)), at(3700));
+        skew.learn(at(5000), at(100));
+        assert_eq!(skew.here(at(5001)), at(101));
+        assert_eq!(skew.here(at(1)), Timestamp::EPOCH);
+    }
+}

@@ -1,34 +1,24 @@
 //! Sends requests to the successor, which has the counts.
 
 use std::collections::HashMap;
-use std::io;
 use std::io::ErrorKind;
-use std::mem;
 use std::os::unix::net;
-use std::sync::Arc;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
+use std::{io, mem};
 
 use parking_lot::Mutex;
 use tokio::net::UnixStream;
-use tokio::sync::Notify;
-use tokio::sync::OwnedSemaphorePermit;
-use tokio::sync::Semaphore;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::sleep;
 use tracing::warn;
 
-use super::frame;
-use super::leaving_keys::LeavingKeys;
-use super::message::HandoverReply;
-use super::message::HandoverRequest;
-use super::message::OwnedSettlement;
-use super::message::ReplyFrame;
-use super::message::RequestFrame;
-use crate::decision::OwnedBatch;
-use crate::store::Bans;
-use crate::store::StoreError;
-use crate::store::bans::saved::SavedBan;
+use super::message::{HandoverReply, HandoverRequest, OwnedSettlement, ReplyFrame, RequestFrame};
+use crate::rules::decision::OwnedBatch;
+use crate::store::bans::codec::SavedBan;
+use crate::store::handover::message;
+use crate::store::handover::moving_keys::LeavingKeys;
+use crate::store::{Bans, StoreError};
 
 /// A connection to the successor, shared by all callers of this process.
 #[derive(Debug)]
@@ -100,7 +90,7 @@ impl SuccessorClient {
     /// Has the successor decide a batch. If the caller is dropped, the slots and reservations of the batch are given
     /// back.
     pub(in crate::store) async fn decide(self: &Arc<Self>, batch: OwnedBatch) -> Result<HandoverReply, StoreError> {
-        self.request(HandoverRequest::Decide(batch.clone()), Some(batch)).await
+        self.request(HandoverRequest::Decide(Box::new(batch.clone())), Some(batch)).await
     }
 
     /// Whether it may be asked about sessions: one of an earlier version may not.
@@ -193,7 +183,7 @@ impl SuccessorClient {
 
     fn deliver(self: &Arc<Self>, received: &mut Vec<u8>) -> io::Result<()> {
         let mut at = 0;
-        while let Some(ReplyFrame { number, reply }) = frame::next(received, &mut at)? {
+        while let Some(ReplyFrame { number, reply }) = message::next(received, &mut at)? {
             if let HandoverReply::NewBans(bans) = reply {
                 bans.iter().filter_map(SavedBan::read).for_each(|record| self.bans.insert(record));
                 continue;
@@ -261,7 +251,7 @@ impl ClientState {
 
     fn push_alone(&mut self, request: HandoverRequest) -> u64 {
         self.count += 1;
-        frame::push(&mut self.unsent, &RequestFrame { number: self.count, request });
+        message::push(&mut self.unsent, &RequestFrame { number: self.count, request });
         self.count
     }
 }

@@ -1,31 +1,26 @@
 //! Requests of a predecessor, and replies of its successor.
 
+use std::io::{ErrorKind, Read};
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::time::Duration;
+use std::{io, mem};
 
-use serde::Deserialize;
-use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
-use super::keys_piece::KeysPiece;
-use crate::clock::Timestamp;
-use crate::decision::Batch;
-use crate::decision::OwnedBatch;
-use crate::decision::SessionChange;
-use crate::decision::Settlement;
-use crate::decision::SignIn;
-use crate::decision::Verdict;
-use crate::decision::batch::Charged;
-use crate::decision::batch::Items;
-use crate::decision::batch::KnownClientKey;
-use crate::decision::batch::Ledger;
-use crate::key::KeyHash;
-use crate::limit::Ladder;
-use crate::limit::Rule;
-use crate::limit::Standings;
-use crate::pending_reservations::ReservationGuard;
+use crate::rules::decision::batch::{Charged, Items, KnownClientKey, Ledger};
+use crate::rules::decision::{Batch, OwnedBatch, SessionChange, Settlement, SignIn, Verdict};
+use crate::rules::key::KeyHash;
+use crate::rules::limit::{Ladder, Rule, Standings};
 use crate::store::bans::BanId;
-use crate::store::bans::saved::SavedBan;
+use crate::store::bans::codec::SavedBan;
+use crate::store::handover::moving_keys::KeysPiece;
+use crate::words::clock::Timestamp;
+use crate::words::pending_reservations::ReservationGuard;
+
+/// The number of a reply that was sent without a request.
+pub(super) const UNREQUESTED: u64 = 0;
 
 /// A request and its number, which the reply repeats.
 #[derive(Debug, Deserialize, Serialize)]
@@ -36,8 +31,8 @@ pub(super) struct RequestFrame {
 
 #[derive(Debug, Deserialize, Serialize)]
 pub(in crate::store) enum HandoverRequest {
-    Decide(OwnedBatch),
-    Look(OwnedBatch),
+    Decide(Box<OwnedBatch>),
+    Look(Box<OwnedBatch>),
     Settle(Vec<OwnedSettlement>),
     /// A limit that bans was reached. Of the saved ban only subject and reason count.
     BanByLimit {
@@ -80,9 +75,6 @@ pub(in crate::store) enum HandoverReply {
     /// Whether the success is the account's own.
     SignedIn(bool),
 }
-
-/// The number of a reply that was sent without a request.
-pub(super) const UNREQUESTED: u64 = 0;
 
 /// A [`Settlement`] that owns its rule.
 #[derive(Debug, Deserialize, Serialize)]
@@ -219,5 +211,77 @@ impl OwnedCharged {
     pub(super) fn charged(self, reservation: impl FnOnce(u32) -> Option<ReservationGuard>) -> Charged {
         let Self { moment, fresh, resets } = self;
         Charged { moment, ledger: Ledger::Local, fresh, reservation: resets.and_then(reservation) }
+    }
+}
+
+// Frames: a length in four bytes, and a message.
+
+/// More than the longest log of one key and the keys sent with it.
+const LONGEST: usize = 64 << 20;
+
+const HEAD: usize = 4;
+
+/// Appends a message to the bytes to be sent.
+pub(super) fn push(unsent: &mut Vec<u8>, message: &impl Serialize) {
+    let begin = unsent.len();
+    let mut buffer = mem::take(unsent);
+    buffer.extend_from_slice(&[0; HEAD]);
+    buffer = postcard::to_extend(message, buffer).expect("messages can be written");
+    let length = u32::try_from(buffer.len() - begin - HEAD).expect("frames are short");
+    buffer[begin..begin + HEAD].copy_from_slice(&length.to_le_bytes());
+    *unsent = buffer;
+}
+
+/// The message of the frame that begins at `at`, if all of it was received; moves `at` behind it.
+pub(super) fn next<T: DeserializeOwned>(received: &[u8], at: &mut usize) -> io::Result<Option<T>> {
+    let rest = &received[*at..];
+    let Some((head, rest)) = rest.split_first_chunk::<HEAD>() else { return Ok(None) };
+    let length = length(*head)?;
+    let Some(frame) = rest.get(..length) else { return Ok(None) };
+    *at += HEAD + length;
+    read(frame).map(Some)
+}
+
+/// Reads one frame, and no byte behind it.
+pub(super) fn receive<T: DeserializeOwned>(mut from: impl Read) -> io::Result<T> {
+    let mut head = [0; HEAD];
+    from.read_exact(&mut head)?;
+    let mut frame = vec![0; length(head)?];
+    from.read_exact(&mut frame)?;
+    read(&frame)
+}
+
+fn length(head: [u8; HEAD]) -> io::Result<usize> {
+    let length = u32::from_le_bytes(head) as usize;
+    if length > LONGEST {
+        return Err(io::Error::new(ErrorKind::InvalidData, "a frame is longer than any message"));
+    }
+    Ok(length)
+}
+
+fn read<T: DeserializeOwned>(frame: &[u8]) -> io::Result<T> {
+    postcard::from_bytes(frame).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
+}
+
+// What both processes of a takeover understand of a transfer.
+
+/// The version of a transfer: that of the process that knows fewer.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum TransferVersion {
+    /// All keys arrive before either process decides again. Sessions do not move.
+    V2,
+    /// Sessions move, too.
+    V3,
+    /// Keys move while decisions are made.
+    V4,
+}
+
+impl TransferVersion {
+    pub(super) fn has_sessions(self) -> bool {
+        self >= Self::V3
+    }
+
+    pub(super) fn keys_follow(self) -> bool {
+        self >= Self::V4
     }
 }

@@ -11,34 +11,23 @@
 //! before it has all keys, the predecessor goes on with those that are left; what had moved is lost with the process that
 //! had it. A successor of an earlier version gets all keys while the counts are frozen.
 //!
-//! - [`state`]: which process has the counts.
-//! - [`message`], `frame`: requests and replies between the two, and how they are written.
-//! - [`client`]: the predecessor sends requests; `leaving_keys`: the keys that it still has.
-//! - `session`: the successor replies to a predecessor; [`reservations`]: what that predecessor has reserved; [`paused`]: a
-//!   session while the counts move on.
-//! - [`transfer`]: how the counts themselves move; [`version`]: as far as both processes understand it; [`arriving_keys`],
-//!   `keys_piece`: keys on their way.
+//! - [`message`]: requests and replies between the two, and how they are written.
+//! - [`client`]: the predecessor sends requests.
+//! - `session`: the successor replies to a predecessor, and keeps what that one has reserved.
+//! - `store`: the store that requests ask, and which process has its counts.
+//! - [`transfer`]: how they move; `moving_keys`: keys on their way.
 //!
 //! A successor may have a successor of its own while its predecessor still drains. Then the session of that predecessor
 //! moves with the counts, so that it asks the newest process directly.
 
-pub mod arriving_keys;
 pub mod client;
-pub mod state;
-pub mod transfer;
-pub mod version;
-
-mod frame;
-mod keys_piece;
-mod leaving_keys;
-mod paused;
-mod reservations;
+pub mod message;
+pub mod moving_keys;
 mod session;
+mod store;
+pub mod transfer;
 
-pub(in crate::store) mod message;
-
-pub use self::state::CountsMoved;
-pub use self::state::Handover;
+pub use self::store::MovableStore;
 
 #[cfg(test)]
 mod tests;

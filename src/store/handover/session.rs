@@ -1,7 +1,9 @@
 //! Replies to a predecessor, and keeps its reservations while it lives.
 
+use std::collections::HashMap;
 use std::io;
 use std::io::ErrorKind;
+use std::os::unix::net;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -9,31 +11,29 @@ use smallvec::SmallVec;
 use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 
-use super::arriving_keys::ArrivingKeys;
-use super::frame;
-use super::keys_piece::KeysPiece;
-use super::message::HandoverReply;
-use super::message::HandoverRequest;
-use super::message::OwnedCharged;
-use super::message::OwnedSettlement;
-use super::message::OwnedVerdict;
-use super::message::ReplyFrame;
-use super::message::RequestFrame;
-use super::message::UNREQUESTED;
-use super::paused::PauseRequest;
-use super::paused::PausedSession;
-use super::paused::SessionHandle;
-use super::reservations::PredecessorReservations;
-use crate::decision::Settlement;
-use crate::decision::batch::Charged;
-use crate::key::KeyHash;
-use crate::store::MemoryStore;
+use super::message::{
+    HandoverReply, HandoverRequest, OwnedCharged, OwnedSettlement, OwnedVerdict, ReplyFrame, RequestFrame, UNREQUESTED,
+};
+use crate::rules::decision::batch::Charged;
+use crate::rules::decision::{Batch, Settlement};
+use crate::rules::key::KeyHash;
 use crate::store::Store;
-use crate::store::bans::saved::SavedBan;
+use crate::store::bans::codec::SavedBan;
+use crate::store::handover::message;
+use crate::store::handover::moving_keys::{ArrivingKeys, KeysPiece};
+use crate::store::handover::store::MovableStore;
+use crate::store::memory::MemoryStore;
+use crate::words::pending_reservations::ReservationGuard;
+
+/// At least this much is read at a time.
+const READ: usize = 16 << 10;
+
+/// No more requests are read from a predecessor that does not read its replies.
+const MOST_UNSENT: usize = 1 << 20;
 
 #[derive(Debug)]
 struct Session {
-    store: Arc<MemoryStore>,
+    store: Arc<MovableStore>,
     stream: UnixStream,
     received: Vec<u8>,
     unsent: Vec<u8>,
@@ -46,7 +46,7 @@ struct Session {
 
 impl PausedSession {
     /// Replies to the predecessor from now on, in a task on the runtime of the caller.
-    pub(super) fn resume(self, store: &Arc<MemoryStore>, arriving: Option<ArrivingKeys>) -> SessionHandle {
+    pub(super) fn resume(self, store: &Arc<MovableStore>, arriving: Option<ArrivingKeys>) -> SessionHandle {
         let (handle, pause_request) = SessionHandle::new();
         let store = Arc::clone(store);
         tokio::spawn(async move {
@@ -120,10 +120,10 @@ impl Session {
     fn reply_to_received(&mut self) -> io::Result<()> {
         let mut at = 0;
         while self.unsent.len() < MOST_UNSENT
-            && let Some(RequestFrame { number, request }) = frame::next(&self.received, &mut at)?
+            && let Some(RequestFrame { number, request }) = message::next(&self.received, &mut at)?
         {
             let reply = self.reply(request)?;
-            frame::push(&mut self.unsent, &ReplyFrame { number, reply });
+            message::push(&mut self.unsent, &ReplyFrame { number, reply });
         }
         self.received.drain(..at);
         Ok(())
@@ -139,7 +139,7 @@ impl Session {
         let new: Vec<_> = bans.records_since(self.bans_mark).iter().map(SavedBan::of).collect();
         self.bans_mark = mark;
         if !new.is_empty() {
-            frame::push(&mut self.unsent, &ReplyFrame { number: UNREQUESTED, reply: HandoverReply::NewBans(new) });
+            message::push(&mut self.unsent, &ReplyFrame { number: UNREQUESTED, reply: HandoverReply::NewBans(new) });
         }
     }
 
@@ -197,11 +197,13 @@ impl Session {
         let Some(ArrivingKeys { sessions, all_arrived }) = self.arriving.take() else { return };
         let sessions = sessions.into_iter().map(|session| session.split_from(&mut self.reservations));
         let resumed = sessions.map(|session| session.resume(&self.store, None)).collect::<Vec<_>>();
-        self.store.handover().sessions.lock().extend(resumed);
+        self.store.predecessors().lock().extend(resumed);
         // The receiver is gone if this process ends.
         let _ = all_arrived.send(());
     }
 }
+
+// Settling the reservations of one predecessor.
 
 impl PredecessorReservations {
     fn settle(&mut self, store: &MemoryStore, settlement: OwnedSettlement) {
@@ -246,7 +248,7 @@ impl PredecessorReservations {
 
     /// Gives back all slots, because the predecessor is gone. Its other reservations stay charged, because their
     /// outcome will never be known.
-    async fn release_all(self, store: &MemoryStore) {
+    async fn release_all(self, store: &MovableStore) {
         for (key, count) in self.slots {
             let released: SmallVec<[_; 4]> = (0..count).map(|_| Settlement::Release(key)).collect();
             // Fails if the counts have moved on to a process that is gone.
@@ -255,8 +257,109 @@ impl PredecessorReservations {
     }
 }
 
-/// At least this much is read at a time.
-const READ: usize = 16 << 10;
+/// The reservations of one predecessor in the counts of this process.
+#[derive(Debug, Default)]
+pub(super) struct PredecessorReservations {
+    /// How many slots of each key are taken.
+    pub(super) slots: HashMap<KeyHash, u32>,
+    /// Reservations that wait for their outcome.
+    pub(super) guards: HashMap<KeyHash, Vec<ReservationGuard>>,
+}
 
-/// No more requests are read from a predecessor that does not read its replies.
-const MOST_UNSENT: usize = 1 << 20;
+impl PredecessorReservations {
+    /// Adds what a batch was charged.
+    pub(super) fn add(&mut self, batch: &Batch<'_>, charged: impl Iterator<Item = Option<Charged>>) {
+        for (charge, charged) in batch.charges.iter().zip(charged) {
+            let Some(charged) = charged else { continue };
+            if charge.is_slot() {
+                self.add_slot(charge.key);
+            }
+            if let Some(guard) = charged.reservation {
+                self.guards.entry(charge.key).or_default().push(guard);
+            }
+        }
+    }
+
+    pub(super) fn add_slot(&mut self, key: KeyHash) {
+        *self.slots.entry(key).or_default() += 1;
+    }
+
+    /// Removes one slot of this key; `false`: the predecessor had none.
+    pub(super) fn remove_slot(&mut self, key: KeyHash) -> bool {
+        let Some(count) = self.slots.get_mut(&key) else { return false };
+        *count -= 1;
+        if *count == 0 {
+            self.slots.remove(&key);
+        }
+        true
+    }
+
+    /// Removes one guard of this key, if there is one.
+    pub(super) fn remove_guard(&mut self, key: KeyHash) {
+        if let Some(guards) = self.guards.get_mut(&key) {
+            guards.pop();
+            if guards.is_empty() {
+                self.guards.remove(&key);
+            }
+        }
+    }
+
+    /// Moves so many slots and guards of each key into reservations of their own.
+    pub(super) fn split_off(&mut self, slots: &[(KeyHash, u32)], guards: &[(KeyHash, u32)]) -> Self {
+        let mut part = Self::default();
+        for (key, count) in slots {
+            if let Some(all) = self.slots.get_mut(key) {
+                let taken = (*all).min(*count);
+                *all -= taken;
+                part.slots.insert(*key, taken);
+            }
+        }
+        self.slots.retain(|_, count| *count > 0);
+        part.slots.retain(|_, count| *count > 0);
+        for (key, count) in guards {
+            if let Some(all) = self.guards.get_mut(key) {
+                let left = all.len().saturating_sub(*count as usize);
+                part.guards.insert(*key, all.split_off(left));
+            }
+        }
+        self.guards.retain(|_, guards| !guards.is_empty());
+        part
+    }
+}
+
+// A session with a predecessor while no process replies to it.
+
+/// A session with a predecessor to which no process replies: this one not yet, or not any more.
+#[derive(Debug)]
+pub(super) struct PausedSession {
+    pub(super) stream: net::UnixStream,
+    /// Bytes that were received, but are not a whole frame yet.
+    pub(super) received: Vec<u8>,
+    pub(super) unsent: Vec<u8>,
+    pub(super) reservations: PredecessorReservations,
+    /// Bans up to this mark were sent to it.
+    pub(super) bans_mark: u64,
+    /// Is sent when the predecessor accepts no more connections.
+    pub(super) draining: Option<oneshot::Sender<()>>,
+}
+
+/// Pauses a session that runs in a task.
+#[derive(Debug)]
+pub(super) struct SessionHandle(oneshot::Sender<oneshot::Sender<PausedSession>>);
+
+/// The other end of a [`SessionHandle`]: what the session waits for.
+pub(super) type PauseRequest = oneshot::Receiver<oneshot::Sender<PausedSession>>;
+
+impl SessionHandle {
+    pub(super) fn new() -> (Self, PauseRequest) {
+        let (handle, request) = oneshot::channel();
+        (Self(handle), request)
+    }
+
+    /// Pauses the session; `None`: it has ended. Blocks.
+    pub(super) fn pause(self) -> Option<PausedSession> {
+        let (sender, receiver) = oneshot::channel();
+        self.0.send(sender).ok()?;
+        receiver.blocking_recv().ok()
+    }
+}

@@ -1,58 +1,41 @@
+mod loss;
+mod measurements;
+
 use std::io;
-use std::io::Read;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use smallvec::smallvec;
-use tokio::runtime;
 use tokio::sync::oneshot;
-use tokio::task;
 use tokio::task::JoinHandle;
+use tokio::{runtime, task};
 
-use super::arriving_keys::Arrival;
 use super::client::SuccessorClient;
-use super::frame;
-use super::keys_piece::KeysPiece;
-use super::message::HandoverReply;
-use super::message::HandoverRequest;
-use super::message::OwnedSettlement;
-use super::message::OwnedVerdict;
-use super::message::ReplyFrame;
-use super::message::RequestFrame;
-use super::transfer::FrozenCounts;
-use super::transfer::ReceivedCounts;
-use super::version::TransferVersion;
-use crate::clock::Clock;
-use crate::clock::ManualClock;
-use crate::clock::Timestamp;
-use crate::decision::Batch;
-use crate::decision::Charge;
-use crate::decision::SessionChange;
-use crate::decision::Settlement;
-use crate::decision::SignIn;
-use crate::decision::Verdict;
-use crate::decision::batch::Charged;
-use crate::decision::batch::Force;
-use crate::decision::batch::Items;
-use crate::key::KeyHash;
-use crate::limit::Algorithm;
-use crate::limit::Count;
-use crate::limit::OnFailure;
-use crate::limit::Rule;
-use crate::store::MemoryStore;
-use crate::store::Store;
-use crate::store::StoreError;
+use super::message::{HandoverReply, HandoverRequest, OwnedSettlement, OwnedVerdict, ReplyFrame, RequestFrame};
+use super::transfer::{FrozenCounts, ReceivedCounts};
+use crate::rules::decision::batch::{Charged, Items};
+use crate::rules::decision::{Batch, Charge, SessionChange, Settlement, SignIn, Verdict};
+use crate::rules::key::KeyHash;
+use crate::rules::limit::{Algorithm, Count, Rule};
 use crate::store::bans::BanSubject;
+use crate::store::handover::message;
+use crate::store::handover::message::TransferVersion;
+use crate::store::handover::moving_keys::{Arrival, KeysPiece};
 use crate::store::memory::Settings;
+use crate::store::{MemoryStore, MovableStore, Store, StoreError};
+use crate::words::clock::{Clock, ManualClock, Timestamp};
 
-fn store(clock: &ManualClock) -> MemoryStore {
+fn store(clock: &ManualClock) -> MovableStore {
+    memory(clock).into()
+}
+
+fn memory(clock: &ManualClock) -> MemoryStore {
     MemoryStore::new(&Settings { max_keys: 5000, max_sessions: 1000, snapshot: None }, Clock::Manual(clock.clone()))
 }
 
@@ -78,17 +61,10 @@ fn rules() -> Vec<Rule> {
 fn charge(rule: &Rule, key: u128, item: u64) -> Charge<'_> {
     let is_slot = matches!(rule, Rule::Concurrent(_));
     Charge {
-        limit: 0,
-        // Keys in several shards.
-        key: KeyHash(key << 64 | key),
-        rule,
         count: if key.is_multiple_of(2) && !is_slot { Count::Failures } else { Count::Requests },
-        force: Force::Binding,
-        on_failure: OnFailure::Local,
         items: if matches!(rule, Rule::Distinct(_)) { smallvec![item] } else { Items::new() },
-        unless_known: false,
-        is_free: false,
-        leases: false,
+        // Keys in several shards.
+        ..Charge::new(0, KeyHash(key << 64 | key), rule)
     }
 }
 
@@ -98,14 +74,14 @@ fn one(charge: Charge<'_>) -> Batch<'_> {
 
 /// A process that takes over from another, which is asked until all keys have moved.
 struct Takeover {
-    to: Arc<MemoryStore>,
+    to: Arc<MovableStore>,
     moving: JoinHandle<io::Result<Arc<SuccessorClient>>>,
     arrival: Arrival,
 }
 
 impl Takeover {
     /// Returns the process that has taken over when it has all keys.
-    async fn complete(self) -> Arc<MemoryStore> {
+    async fn complete(self) -> Arc<MovableStore> {
         self.arrival.complete(Duration::from_secs(60)).await.expect("all keys arrive");
         self.moving.await.expect("no panic").expect("the successor is there");
         self.to
@@ -113,14 +89,14 @@ impl Takeover {
 }
 
 /// Lets one process take over from another.
-async fn hand_over(from: &Arc<MemoryStore>, clock: &ManualClock) -> Arc<MemoryStore> {
-    begin(from, store(clock), TransferVersion::V4, 1).await.complete().await
+async fn hand_over(from: &Arc<MovableStore>, clock: &ManualClock) -> Arc<MovableStore> {
+    begin(from, memory(clock), TransferVersion::V4, 1).await.complete().await
 }
 
 /// Moves all but the keys, which then follow in pieces of so many bytes.
-async fn begin(from: &Arc<MemoryStore>, mut to: MemoryStore, version: TransferVersion, piece: usize) -> Takeover {
+async fn begin(from: &Arc<MovableStore>, mut to: MemoryStore, version: TransferVersion, piece: usize) -> Takeover {
     to.hash_with(from.secret());
-    let (from, to) = (Arc::clone(from), Arc::new(to));
+    let (from, to) = (Arc::clone(from), Arc::new(MovableStore::from(to)));
     let (ours, theirs) = UnixStream::pair().expect("two ends");
     let (pass, passed) = mpsc::channel::<OwnedFd>();
     let giving = task::spawn_blocking(move || {
@@ -206,7 +182,7 @@ async fn play(steps: Vec<Step>) {
             Step::Wait(millis) => clock.advance(Duration::from_millis(millis)),
             Step::HandOver if processes.len() < 4 && moving.is_none() => {
                 let last = processes.last().expect("one");
-                moving = Some(begin(last, store(&clock), TransferVersion::V4, 1).await);
+                moving = Some(begin(last, memory(&clock), TransferVersion::V4, 1).await);
             }
             Step::Arrive if moving.is_some() => {
                 processes.push(moving.take().expect("one").complete().await);
@@ -260,13 +236,13 @@ proptest! {
     fn frames_are_read_in_any_pieces(messages in vec(vec(any::<u64>(), 0..20), 0..20), piece in 1..50_usize) {
         let mut unsent = Vec::new();
         for words in &messages {
-            frame::push(&mut unsent, words);
+            message::push(&mut unsent, words);
         }
         let (mut received, mut read) = (Vec::new(), Vec::new());
         for some in unsent.chunks(piece) {
             received.extend_from_slice(some);
             let mut at = 0;
-            while let Some(words) = frame::next::<Vec<u64>>(&received, &mut at).expect("frames") {
+            while let Some(words) = message::next::<Vec<u64>>(&received, &mut at).expect("frames") {
                 read.push(words);
             }
             received.drain(..at);
@@ -276,8 +252,8 @@ proptest! {
 
     #[test]
     fn no_bytes_are_taken_for_more_than_they_are(bytes in vec(any::<u8>(), 0..200)) {
-        let _ = frame::next::<RequestFrame>(&bytes, &mut 0);
-        let _ = frame::receive::<ReplyFrame>(&*bytes);
+        let _ = message::next::<RequestFrame>(&bytes, &mut 0);
+        let _ = message::receive::<ReplyFrame>(&*bytes);
     }
 }
 
@@ -356,7 +332,7 @@ fn sessions_move_and_whoever_signs_in_at_either_process_is_judged_by_both() {
             learned: [KeyHash(learned)].into_iter().collect(),
             carried: [KeyHash(carried)].into_iter().collect(),
         };
-        let account = |store: &MemoryStore, session: u128| store.sessions().account(KeyHash(session), clock.now());
+        let account = |store: &MovableStore, session: u128| store.sessions().account(KeyHash(session), clock.now());
         let first = Arc::new(store(&clock));
         assert!(first.sign_in(sign_in(7, 1, 0)).await);
         let second = hand_over(&first, &clock).await;
@@ -395,6 +371,3 @@ fn requests_fail_at_once_when_the_successor_is_gone() {
         assert_eq!(store.decide(&batch).await, Err(StoreError::SuccessorGone));
     });
 }
-
-mod loss;
-mod measurements;

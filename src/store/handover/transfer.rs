@@ -4,45 +4,39 @@
 //! and each before the first request that is about it.
 
 use std::collections::HashMap;
-use std::io;
-use std::io::ErrorKind;
-use std::io::Read;
-use std::io::Write;
-use std::mem;
-use std::os::fd::AsFd;
-use std::os::fd::BorrowedFd;
-use std::os::fd::OwnedFd;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::{io, mem};
 
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use super::arriving_keys::Arrival;
-use super::arriving_keys::ArrivingKeys;
-use super::arriving_keys::AwaitingSession;
 use super::client::SuccessorClient;
-use super::frame;
-use super::leaving_keys::KeySource;
-use super::leaving_keys::LeavingKeys;
 use super::message::HandoverRequest;
-use super::paused::PausedSession;
-use super::paused::SessionHandle;
-use super::reservations::PredecessorReservations;
-use super::version::TransferVersion;
-use crate::key::KeyHash;
-use crate::pending_reservations::ReservationGuard;
-use crate::store::MemoryStore;
-use crate::store::sessions::saved::SavedSession;
-use crate::store::snapshot::one_piece;
-use crate::units::counted;
+use crate::rules::key::KeyHash;
+use crate::store::handover::message;
+use crate::store::handover::message::TransferVersion;
+use crate::store::handover::moving_keys::{Arrival, ArrivingKeys, AwaitingSession, KeySource, LeavingKeys};
+use crate::store::handover::session::{PausedSession, PredecessorReservations, SessionHandle};
+use crate::store::handover::store::MovableStore;
+use crate::store::sessions::codec::SavedSession;
+use crate::store::snapshot::writer;
+use crate::words::pending_reservations::ReservationGuard;
+use crate::words::units::counted;
+
+/// Sessions are sent in pieces of this many bytes.
+const SESSIONS_PIECE: usize = 1 << 20;
+
+/// Keys follow in pieces of this many bytes: a request waits behind a few of them.
+const PIECE: usize = 16 << 10;
 
 /// Counts that are about to move. If this is dropped before they have moved, they stay here and thaw.
 #[derive(Debug)]
 pub struct FrozenCounts {
-    store: Arc<MemoryStore>,
+    store: Arc<MovableStore>,
     /// The sessions of predecessors, which move with the counts.
     paused: Vec<PausedSession>,
     /// Runs these sessions again if the counts thaw.
@@ -54,8 +48,8 @@ pub struct FrozenCounts {
 /// Counts that have arrived, while no reply is sent to their predecessors yet.
 #[derive(Debug)]
 pub struct ReceivedCounts {
-    store: Arc<MemoryStore>,
-    /// What the process that sent them has reserved.
+    store: Arc<MovableStore>,
+    /// The reservations of the process that sent the keys.
     reservations: PredecessorReservations,
     sessions: Vec<AwaitingSession>,
     /// The keys follow.
@@ -92,7 +86,7 @@ enum TransferMessage {
 /// The keys of a store that leave.
 #[derive(Debug)]
 struct StoredKeys {
-    store: Arc<MemoryStore>,
+    store: Arc<MovableStore>,
     /// The shard that is next.
     next: usize,
     /// How large a piece is, in bytes.
@@ -109,7 +103,7 @@ impl KeySource for StoredKeys {
     }
 
     fn stay(&mut self, slots: &HashMap<KeyHash, u32>) {
-        self.store.handover().begin_move();
+        self.store.begin_move();
         self.store.restore_slots(slots);
     }
 }
@@ -117,8 +111,8 @@ impl KeySource for StoredKeys {
 impl FrozenCounts {
     /// Freezes the counts for a successor that understands this version. Blocks; called on a blocking thread of the
     /// runtime that runs the sessions.
-    pub fn begin(store: &Arc<MemoryStore>, version: TransferVersion) -> Self {
-        let sessions = mem::take(&mut *store.handover().sessions.lock());
+    pub fn begin(store: &Arc<MovableStore>, version: TransferVersion) -> Self {
+        let sessions = mem::take(&mut *store.predecessors().lock());
         let paused = sessions.into_iter().filter_map(SessionHandle::pause).collect();
         // No predecessor asks any more. Requests of this process wait from here on.
         store.freeze();
@@ -131,7 +125,7 @@ impl FrozenCounts {
         mut stream: &UnixStream,
         mut pass: impl FnMut(BorrowedFd<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
-        send(stream, &TransferMessage::Snapshot(one_piece::export_without_sessions(&self.store)?))?;
+        send(stream, &TransferMessage::Snapshot(writer::export_without_sessions(&self.store)?))?;
         for PausedSession { stream: socket, received, unsent, reservations, .. } in &self.paused {
             let slots = reservations.slots.iter().map(|(key, count)| (*key, *count)).collect();
             let guards = reservations.guards.iter().map(|(key, guards)| (*key, count(guards))).collect();
@@ -175,7 +169,7 @@ impl FrozenCounts {
             let _runtime = self.runtime.enter();
             SuccessorClient::begin(stream, self.store.bans(), self.version.has_sessions(), keys)
         };
-        self.store.handover().complete_move(Arc::clone(&client));
+        self.store.complete_move(Arc::clone(&client));
         if all_sent.is_some_and(|all_sent| all_sent.blocking_recv().is_err()) {
             let lost = before.saturating_sub(self.store.len());
             let message = format!("it is gone, and with it the counts of {}, which begin anew", counted(lost, "key"));
@@ -199,14 +193,14 @@ impl Drop for FrozenCounts {
         self.store.thaw();
         let _runtime = self.runtime.enter();
         let resumed = self.paused.drain(..).map(|session| session.resume(&self.store, None));
-        self.store.handover().sessions.lock().extend(resumed);
+        self.store.predecessors().lock().extend(resumed);
     }
 }
 
 impl ReceivedCounts {
     /// Receives all counts. If they do not arrive completely, none are kept. Blocks.
     pub fn receive(
-        store: &Arc<MemoryStore>,
+        store: &Arc<MovableStore>,
         stream: &UnixStream,
         accept: impl FnMut() -> io::Result<OwnedFd>,
     ) -> io::Result<Self> {
@@ -237,7 +231,7 @@ impl ReceivedCounts {
         let draining = Some(draining);
         let predecessor = PausedSession { stream, received, unsent, reservations, bans_mark, draining };
         resumed.push(predecessor.resume(&store, arriving));
-        store.handover().sessions.lock().extend(resumed);
+        store.predecessors().lock().extend(resumed);
         arrival
     }
 }
@@ -251,12 +245,12 @@ impl SuccessorClient {
 
 fn send(mut stream: &UnixStream, message: &TransferMessage) -> io::Result<()> {
     let mut frame = Vec::new();
-    frame::push(&mut frame, message);
+    message::push(&mut frame, message);
     stream.write_all(&frame)
 }
 
 fn receive(
-    store: &Arc<MemoryStore>,
+    store: &Arc<MovableStore>,
     mut stream: &UnixStream,
     mut accept: impl FnMut() -> io::Result<OwnedFd>,
 ) -> io::Result<ReceivedCounts> {
@@ -264,8 +258,8 @@ fn receive(
     let mut sessions = Vec::new();
     let (mut saved_sessions, mut keys_follow) = (Vec::new(), false);
     loop {
-        match frame::receive(stream)? {
-            TransferMessage::Snapshot(bytes) if one_piece::import_update(&bytes, store) => {}
+        match message::receive(stream)? {
+            TransferMessage::Snapshot(bytes) if writer::import_update(&bytes, store) => {}
             TransferMessage::Snapshot(_) => return Err(unreadable()),
             TransferMessage::Session { received, unsent, slots, guards } => {
                 let stream = UnixStream::from(accept()?);
@@ -305,9 +299,3 @@ fn count(guards: &[ReservationGuard]) -> u32 {
 fn unreadable() -> io::Error {
     io::Error::new(ErrorKind::InvalidData, "the bans, known clients and sessions of the other process cannot be read")
 }
-
-/// Sessions are sent in pieces of this many bytes.
-const SESSIONS_PIECE: usize = 1 << 20;
-
-/// Keys follow in pieces of this many bytes: a request waits behind a few of them.
-const PIECE: usize = 16 << 10;

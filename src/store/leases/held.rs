@@ -1,29 +1,18 @@
 //! The leases of this process, by key.
 
-use std::hash::BuildHasher;
-use std::hash::RandomState;
+use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroU32;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use parking_lot::MutexGuard;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-use super::lease::Lease;
-use super::lease::SpentUnits;
-use super::leased_key::LeasedKey;
-use super::request::EndedLease;
-use super::request::LeaseRequest;
-use crate::clock::Clock;
-use crate::clock::Timestamp;
-use crate::decision::Batch;
-use crate::decision::Charge;
-use crate::key::KeyHash;
-use crate::limit::Rule;
-use crate::limit::Standings;
+use crate::rules::decision::{Batch, Charge};
+use crate::rules::key::KeyHash;
+use crate::rules::limit::{Rule, Standings};
+use crate::store::leases::{EndedLease, Lease, LeaseRequest, LeasedKey, SpentUnits};
+use crate::words::clock::{Clock, Timestamp};
 
 /// The leases of this process, shared by its cores; bounded.
 #[derive(Debug)]

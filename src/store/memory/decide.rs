@@ -2,16 +2,14 @@
 
 use smallvec::SmallVec;
 
-use super::evaluation::ChargeEvaluation;
-use super::store::LockedShards;
-use super::store::MemoryStore;
-use crate::clock::Timestamp;
-use crate::decision::Batch;
-use crate::decision::Charge;
-use crate::decision::Verdict;
-use crate::decision::Verdicts;
-use crate::decision::batch::Force;
-use crate::store::handover::CountsMoved;
+use super::store::{CountsMoved, LockedShards, MemoryStore};
+use crate::rules::decision::batch::{Charged, Force, Items, Ledger};
+use crate::rules::decision::{Batch, Charge, Settlement, Verdict, Verdicts};
+use crate::rules::key::KeyHash;
+use crate::rules::limit::{Rule, Standing, State};
+use crate::store::memory::shard::Shard;
+use crate::store::unsettled::{Unsettled, was_reset};
+use crate::words::clock::Timestamp;
 
 /// The charges of one batch, each with the position of its shard among those locked.
 type Evaluations<'b, 'p> = SmallVec<[(ChargeEvaluation<'b, 'p>, usize); 4]>;
@@ -34,13 +32,13 @@ impl MemoryStore {
         }
     }
 
-    pub(super) fn collect_decided(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, CountsMoved> {
+    pub(in crate::store) fn collect_decided(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, CountsMoved> {
         let mut verdicts = Verdicts::new();
         self.try_decide(batch, &mut verdicts)?;
         Ok(verdicts.into_vec())
     }
 
-    pub(super) fn try_look(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, CountsMoved> {
+    pub(in crate::store) fn try_look(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, CountsMoved> {
         if self.try_is_known(batch)? {
             return without_exempt(batch, |batch| self.try_look(batch));
         }
@@ -52,7 +50,7 @@ impl MemoryStore {
         if batch.known.is_empty() || !batch.charges.iter().any(|charge| charge.unless_known) {
             return Ok(false);
         }
-        let _here = self.handover.here()?;
+        let _here = self.here()?;
         let now = self.clock.now();
         Ok(batch.known.iter().all(|of| self.known_clients.is_known(*of, now)))
     }
@@ -163,5 +161,150 @@ fn passes(evaluation: &ChargeEvaluation<'_, '_>, evaluations: &Evaluations<'_, '
             let mut same_limit = evaluations.iter().filter(|(other, _)| other.charge.limit == evaluation.charge.limit);
             same_limit.all(|(other, _)| other.has_room())
         }
+    }
+}
+
+impl MemoryStore {
+    /// Settles in this order, and returns how many were settled. The counts of the others have moved to another
+    /// process.
+    pub(in crate::store) fn settle_here(&self, settlements: &[Settlement<'_>]) -> usize {
+        let moved = settlements.iter().position(|settlement| self.try_settle(settlement).is_err());
+        moved.unwrap_or(settlements.len())
+    }
+
+    pub(super) fn try_settle(&self, settlement: &Settlement<'_>) -> Result<(), CountsMoved> {
+        match *settlement {
+            Settlement::Release(key) => self.try_release(key),
+            Settlement::TakeBack { key, rule, charged } => self.try_take_back(key, rule, charged),
+            Settlement::Charge { key, rule, items } => self.try_charge(key, rule, items),
+            Settlement::Keep { key, rule, items, charged } => {
+                let shard = self.shard(key)?;
+                let was_reset = was_reset(charged);
+                drop(shard);
+                if was_reset { self.try_charge(key, rule, items) } else { Ok(()) }
+            }
+            Settlement::Reset(key) => self.try_reset(key, None),
+            Settlement::Remember { of, most, keep } => {
+                let _here = self.here()?;
+                let now = self.clock.now();
+                self.known_clients.remember(of, most, now + keep, now);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn try_release(&self, key: KeyHash) -> Result<(), CountsMoved> {
+        self.shard(key)?.release(key);
+        Ok(())
+    }
+
+    /// Takes back a charge. A charge that was reset since is gone already, and later charges belong to other requests.
+    pub(super) fn try_take_back(&self, key: KeyHash, rule: &Rule, charged: &Charged) -> Result<(), CountsMoved> {
+        let mut shard = self.shard(key)?;
+        if !was_reset(charged) {
+            shard.take_back(key, rule, charged, self.clock.now());
+        }
+        Ok(())
+    }
+
+    /// Counts a request, whether or not the limit has room. It is not counted if the shard has no room for its key.
+    pub(super) fn try_charge(&self, key: KeyHash, rule: &Rule, items: &Items) -> Result<(), CountsMoved> {
+        let mut shard = self.shard(key)?;
+        let now = self.clock.now();
+        let known = shard.find(key);
+        if let Some(place) = known.or_else(|| shard.admit(key, rule, &Batch::default(), now).ok()) {
+            shard.charge(place, rule, items, now);
+        }
+        if known.is_none() {
+            shard.remove_expired(now, 1);
+        }
+        Ok(())
+    }
+
+    /// Resets a key. `until`: when a shared store reset it, by its clock, if that is known; later charges still count
+    /// there.
+    pub(super) fn try_reset(&self, key: KeyHash, until: Option<Timestamp>) -> Result<(), CountsMoved> {
+        let mut shard = self.shard(key)?;
+        shard.reset(key);
+        // While the lock is held, so that this does not void the reservation of a later charge.
+        self.unsettled.reset(key, until);
+        Ok(())
+    }
+}
+
+// Evaluates one charge of a batch.
+
+/// A charge and what its shard knows about its key.
+pub(super) struct ChargeEvaluation<'b, 'p> {
+    pub(super) charge: &'b Charge<'p>,
+    /// The place of the key in the shard; `None`: the shard does not remember it.
+    pub(super) place: Option<usize>,
+    /// When there is room; `None`: now.
+    opens: Option<Timestamp>,
+    /// The shard has no room to remember the key.
+    pub(super) turned_away: bool,
+}
+
+impl<'b, 'p> ChargeEvaluation<'b, 'p> {
+    pub(super) fn look_up(charge: &'b Charge<'p>, shard: &Shard, now: Timestamp) -> Self {
+        let place = shard.find(charge.key);
+        let opens = match place {
+            Some(place) => shard.state(place).opens_at(charge.rule, &charge.items, now),
+            None => State::fresh(charge.rule).opens_at(charge.rule, &charge.items, now),
+        };
+        Self { charge, place, opens, turned_away: false }
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.opens.is_none()
+    }
+
+    /// Whether it is charged, given whether the request passes. A denied request counts as an attempt, but never takes
+    /// a slot.
+    pub(super) fn is_charged(&self, passes: bool) -> bool {
+        (passes && self.charge.is_charged_with(self.has_room())) || self.charge.is_attempt()
+    }
+
+    /// Begins to remember the key. If there is no room for the key, the charge is refused.
+    pub(super) fn admit(&mut self, shard: &mut Shard, batch: &Batch<'_>, now: Timestamp) {
+        match shard.admit(self.charge.key, self.charge.rule, batch, now) {
+            Ok(place) => self.place = Some(place),
+            Err(full) => {
+                self.turned_away = true;
+                self.opens = self.opens.max(Some(now + full.retry_after));
+            }
+        }
+    }
+
+    /// Charges it if it `is_charged`, and returns the verdict with where the key stands then.
+    pub(super) fn conclude(
+        &self,
+        is_charged: bool,
+        shard: &mut Shard,
+        unsettled: &Unsettled,
+        now: Timestamp,
+    ) -> Verdict {
+        let Charge { rule, items, .. } = self.charge;
+        let retry_after = self.opens.map(|opens| unsettled.shortened(self.charge, opens.since(now)));
+        let mut charged = None;
+        let standings = match (self.place, self.opens) {
+            (Some(place), _) if is_charged => {
+                let fresh = shard.state(place).unseen(rule, items, now);
+                let (moment, standings) = shard.charge(place, rule, items, now);
+                // Made under the lock of the shard, so that a reset comes before all of this or after it.
+                let reservation = self.charge.waits_for_outcome().then(|| unsettled.watch(self.charge.key).reserve());
+                charged = Some(Charged { moment, ledger: Ledger::Local, fresh, reservation });
+                standings
+            }
+            (Some(place), Some(opens)) => shard.refuse(place, rule, opens, now),
+            (Some(place), None) => shard.state(place).standings(rule, now),
+            (None, Some(opens)) if self.turned_away => {
+                let mut standings = State::fresh(rule).standings(rule, now);
+                standings.fill(Standing { remaining: 0, reset: opens.since(now) });
+                standings
+            }
+            (None, _) => State::fresh(rule).standings(rule, now),
+        };
+        Verdict { retry_after, standings, charged, is_exempt: false }
     }
 }

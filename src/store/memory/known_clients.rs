@@ -1,14 +1,13 @@
 //! Which clients are known for which subject.
 
-use std::collections::HashMap;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroU32;
 
 use parking_lot::Mutex;
 
-use crate::clock::Timestamp;
-use crate::decision::batch::KnownClientKey;
-use crate::key::KeyHash;
+use crate::rules::decision::batch::KnownClientKey;
+use crate::rules::key::KeyHash;
+use crate::words::clock::Timestamp;
 
 /// The known clients of each subject, the latest first. Only a success makes a client known.
 ///

@@ -4,19 +4,20 @@ use std::mem;
 use std::time::Duration;
 
 use hashbrown::HashTable;
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::eviction_rank::EvictionRank;
-use super::seconds::Seconds;
-use crate::clock::Timestamp;
-use crate::decision::Batch;
-use crate::decision::batch::Charged;
-use crate::key::KeyHash;
-use crate::limit::Rule;
-use crate::limit::Standings;
-use crate::limit::State;
+use crate::rules::decision::Batch;
+use crate::rules::decision::batch::Charged;
+use crate::rules::key::KeyHash;
+use crate::rules::limit::{Rule, Standings, State};
+use crate::store::memory::eviction::EvictionRank;
 use crate::store::slab::Slab;
+use crate::words::clock::Timestamp;
+
+/// The index of fewer keys is not worth shrinking.
+const FEW: usize = 1024;
+
+const _: () = assert!(size_of::<KeyEntry>() == 56, "keys must stay small");
 
 /// The keys of one shard, at most `bound` of them, not counting those taken over from another process.
 #[derive(Debug)]
@@ -291,7 +292,26 @@ fn halves(key: KeyHash) -> [u64; 2] {
     [key.0 as u64, (key.0 >> 64) as u64]
 }
 
-/// The index of fewer keys is not worth shrinking.
-const FEW: usize = 1024;
+// Moments in whole seconds, in four bytes.
 
-const _: () = assert!(size_of::<KeyEntry>() == 56, "keys must stay small");
+/// A moment in whole seconds since the epoch, until the year 2106: exact enough to choose which key is evicted.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+pub(super) struct Seconds(pub(super) u32);
+
+impl Seconds {
+    pub(super) const NEVER: Self = Self(u32::MAX);
+
+    /// The first whole second not before `moment`.
+    pub(super) fn after(moment: Timestamp) -> Self {
+        Self(u32::try_from(moment.as_micros().div_ceil(1_000_000)).unwrap_or(u32::MAX))
+    }
+
+    /// The last whole second not after `moment`.
+    pub(super) fn before(moment: Timestamp) -> Self {
+        Self(u32::try_from(moment.as_micros() / 1_000_000).unwrap_or(u32::MAX))
+    }
+
+    pub(super) fn begins(self) -> Timestamp {
+        Timestamp::from_micros(u64::from(self.0) * 1_000_000)
+    }
+}

@@ -6,25 +6,18 @@ use proptest::collection::vec;
 use proptest::prelude::any;
 use proptest::proptest;
 
-use super::eviction_rank::EvictionRank;
-use super::seconds::Seconds;
 use super::shard::Shard;
 use super::*;
-use crate::clock::Clock;
-use crate::clock::Timestamp;
-use crate::decision::Batch;
-use crate::decision::Charge;
-use crate::decision::batch::Force;
-use crate::decision::batch::Items;
-use crate::key::KeyHash;
-use crate::limit::Count;
-use crate::limit::OnFailure;
-use crate::limit::Rule;
-use crate::limit::State;
+use crate::rules::decision::{Batch, Charge};
+use crate::rules::key::KeyHash;
+use crate::rules::limit::{Count, Rule, State};
+use crate::store::memory::eviction::EvictionRank;
+use crate::store::memory::shard::Seconds;
+use crate::words::clock::{Clock, Timestamp};
 
 fn pace(rates: &str) -> Rule {
     Rule::Rates {
-        algorithm: crate::limit::Algorithm::SlidingWindowLog,
+        algorithm: crate::rules::limit::Algorithm::SlidingWindowLog,
         rates: rates.parse().expect(rates),
         cost: NonZeroU32::MIN,
     }
@@ -62,18 +55,7 @@ fn all_shards_together_hold_as_many_keys_as_allowed() {
 fn a_store_of_no_keys_refuses_and_remembers_nothing() {
     let store = MemoryStore::new(&Settings { max_keys: 0, max_sessions: 1000, snapshot: None }, Clock::system());
     let rule = pace("1/minute");
-    let charge = Charge {
-        limit: 0,
-        key: key(1),
-        rule: &rule,
-        count: Count::Attempts,
-        force: Force::Binding,
-        on_failure: OnFailure::Local,
-        items: Items::new(),
-        unless_known: false,
-        is_free: false,
-        leases: false,
-    };
+    let charge = Charge { count: Count::Attempts, ..Charge::new(0, key(1), &rule) };
     let verdicts = store.decide_now(&Batch { charges: std::iter::once(charge).collect(), ..Batch::default() });
     assert_eq!(verdicts[0].retry_after, Some(Duration::from_secs(1)));
     assert!(store.is_empty());

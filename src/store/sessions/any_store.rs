@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::table::Sessions;
-use crate::decision::SessionChange;
-use crate::decision::SignIn;
+use crate::rules::decision::{SessionChange, SignIn};
 use crate::store::AnyStore;
 
 impl AnyStore {

@@ -7,19 +7,10 @@
 //! - `changed`: which sessions have changed since they were last written to disk.
 //! - `sync`, `sync_state`: how the table follows the sessions in Redis.
 
-pub mod table;
-
 mod any_store;
-mod changed;
+pub(in crate::store) mod codec;
 mod shard;
-mod sync_state;
-mod tenths;
-
-pub(in crate::store) mod known;
-pub(in crate::store) mod message;
-pub(in crate::store) mod record;
-pub(in crate::store) mod saved;
 pub(in crate::store) mod sync;
-pub(in crate::store) mod version;
+pub mod table;
 
 pub use self::table::Sessions;

@@ -2,11 +2,10 @@
 
 use hashbrown::HashTable;
 
-use super::changed::ChangedSessions;
-use super::tenths::Tenths;
-use crate::key::KeyHash;
-use crate::store::process_hasher::process_hasher;
-use crate::store::slab::Slab;
+use crate::rules::key::KeyHash;
+use crate::store::sessions::codec::Tenths;
+use crate::store::sessions::table::ChangedSessions;
+use crate::store::slab::{Slab, process_hasher};
 
 /// The sessions of one shard, at most `bound` of them.
 #[derive(Debug)]
@@ -78,6 +77,7 @@ const TOLD_PARTS: u32 = 16;
 
 /// A use is told on at most once a second and at least, if there is one, once a minute. In tenths of a second.
 const SHORTEST_SILENCE: u32 = 10;
+
 const LONGEST_SILENCE: u32 = 600;
 
 /// The hash under which the tables of this process have a session. No client can choose sessions that collide.

@@ -3,15 +3,20 @@
 use std::mem;
 use std::sync::atomic::Ordering;
 
-use super::known::KnownSession;
-use super::message::SessionMessage;
-use super::record::SessionRecord;
-use super::shard::Flag;
-use super::shard::local_hash;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::shard::{Flag, local_hash};
 use super::table::Sessions;
-use super::version::SessionVersion;
-use crate::clock::Timestamp;
-use crate::key::KeyHash;
+use crate::rules::key::KeyHash;
+use crate::store::sessions::codec::{KnownSession, SessionMessage, SessionRecord};
+use crate::words::clock::Timestamp;
+
+/// How many uses and forgotten sessions wait at most.
+const MOST_WAITING: usize = 100_000;
+
+/// How many messages are kept while sessions are loaded. More than that, and changes are asked for again.
+const MOST_DURING_LOAD: usize = 10_000;
 
 /// A page of sessions that Redis has.
 #[derive(Debug)]
@@ -20,12 +25,6 @@ pub(in crate::store) struct SessionPage {
     pub(in crate::store) version: SessionVersion,
     pub(in crate::store) records: Vec<SessionRecord>,
 }
-
-/// How many uses and forgotten sessions wait at most.
-const MOST_WAITING: usize = 100_000;
-
-/// How many messages are kept while sessions are loaded. More than that, and changes are asked for again.
-const MOST_DURING_LOAD: usize = 10_000;
 
 impl Sessions {
     /// Redis has these sessions too from now on.
@@ -230,6 +229,85 @@ impl Sessions {
 
 fn micros(span: std::time::Duration) -> u64 {
     u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
+}
+
+// What this process knows of the sessions in Redis.
+
+/// What this process knows of the sessions in Redis.
+#[derive(Debug, Default)]
+pub(super) struct SessionSync {
+    pub(super) state: Mutex<SyncState>,
+    /// Wakes the task that asks Redis for changes.
+    pub(super) request: Notify,
+    /// Sessions whose use is to be told to Redis.
+    pub(super) used: Mutex<Vec<KeyHash>>,
+    /// Sessions that were forgotten here while Redis did not answer.
+    pub(super) forgotten: Mutex<Vec<KeyHash>>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct SyncState {
+    /// Every change up to this one is known.
+    pub(super) version: Option<SessionVersion>,
+    /// Messages that arrived while sessions are being loaded: a page that was read before such a message is stale.
+    pub(super) during_load: Option<Vec<SessionMessage>>,
+    /// Whether this process receives changes as they are made.
+    pub(super) is_subscribed: bool,
+}
+
+impl SyncState {
+    /// Moves the known version on to that of a message. `false`: a change before it is missing.
+    pub(super) fn advance(&mut self, message: &SessionMessage) -> bool {
+        let version = message.version;
+        let is_next = match self.version {
+            None => version.changes == u64::from(message.is_change),
+            Some(known) if known.follows(version) => {
+                if known.changes == version.changes && version.stamp > known.stamp {
+                    self.version = Some(version);
+                }
+                return true;
+            }
+            Some(known) => {
+                known.begun == version.begun
+                    && known.changes.wrapping_add(u64::from(message.is_change)) == version.changes
+            }
+        };
+        if is_next {
+            self.version = Some(version);
+        }
+        is_next
+    }
+}
+
+// Versions of the sessions in Redis.
+
+/// Which changes of the sessions in Redis are known: a random number drawn when the hash was created, how many changes
+/// there were since then, and the stamp of the latest change or use.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(in crate::store) struct SessionVersion {
+    pub(super) begun: u64,
+    pub(super) changes: u64,
+    pub(super) stamp: u64,
+}
+
+impl SessionVersion {
+    /// Reads three words.
+    pub(in crate::store) fn read<'w>(mut words: impl Iterator<Item = &'w str>) -> Option<Self> {
+        let begun = u64::from_str_radix(words.next()?, 16).ok()?;
+        let (changes, stamp) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        Some(Self { begun, changes, stamp })
+    }
+
+    /// Whether this version is `before` or a later one of the same hash, so that Redis has lost nothing between the
+    /// two.
+    pub(in crate::store) fn follows(self, before: Self) -> bool {
+        self.begun == before.begun && self.changes >= before.changes
+    }
+
+    /// The moment of the latest change or use, as later stamps compare with it.
+    pub(in crate::store) fn stamp(self) -> u64 {
+        self.stamp
+    }
 }
 
 #[cfg(test)]

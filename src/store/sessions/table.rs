@@ -1,26 +1,22 @@
 //! All sessions that this process knows, shared by its cores.
 
-use std::fmt;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::{fmt, mem};
 
 use parking_lot::Mutex;
 
-use super::known::KnownSession;
-use super::shard::Flag;
-use super::shard::Session;
-use super::shard::SessionShard;
-use super::shard::local_hash;
-use super::sync_state::SessionSync;
-use super::tenths::Origin;
-use super::tenths::span_of;
-use super::tenths::tenths_of;
-use crate::clock::Timestamp;
-use crate::decision::SessionChange;
-use crate::decision::SignIn;
-use crate::key::KeyHash;
+use super::shard::{Flag, Session, SessionShard, local_hash};
+use crate::rules::decision::{SessionChange, SignIn};
+use crate::rules::key::KeyHash;
+use crate::store::sessions::codec::{KnownSession, Origin, span_of, tenths_of};
+use crate::store::sessions::sync::SessionSync;
+use crate::words::clock::Timestamp;
+
+/// More shards than cores, so that two cores seldom want the same one.
+const MAX_SHARDS: usize = 64;
+
+/// Shards fill unevenly, and larger ones less so. Below twice this number there is one shard, and the bound is exact.
+const SESSIONS_WORTH_A_SHARD: usize = 1024;
 
 /// Whose each session is: at most so many sessions as the settings say. When the table is full, the sessions whose last
 /// use is the longest ago make way.
@@ -284,11 +280,51 @@ impl fmt::Debug for Sessions {
     }
 }
 
-/// More shards than cores, so that two cores seldom want the same one.
-const MAX_SHARDS: usize = 64;
+// Which sessions have changed, for the snapshot on disk.
 
-/// Shards fill unevenly, and larger ones less so. Below twice this number there is one shard, and the bound is exact.
-const SESSIONS_WORTH_A_SHARD: usize = 1024;
+/// So many may have changed, however few sessions there are.
+const SPARE: usize = 256;
+
+/// The sessions of a shard that have changed since they were last taken. Nothing is noted until somebody watches.
+#[derive(Debug, Default)]
+pub(super) enum ChangedSessions {
+    #[default]
+    Unwatched,
+    Some(Vec<KeyHash>),
+    /// More than it is worth to tell one by one.
+    TooMany,
+}
+
+impl ChangedSessions {
+    /// Notes what changes from now on.
+    pub(super) fn watch(&mut self) {
+        *self = Self::Some(Vec::new());
+    }
+
+    /// Notes a change among so many sessions.
+    pub(super) fn note(&mut self, session: KeyHash, of: usize) {
+        match self {
+            Self::Some(changed) if changed.len() < of + SPARE => changed.push(session),
+            Self::Some(_) => *self = Self::TooMany,
+            Self::Unwatched | Self::TooMany => {}
+        }
+    }
+
+    /// Notes that all sessions have changed.
+    pub(super) fn note_all(&mut self) {
+        if let Self::Some(_) = self {
+            *self = Self::TooMany;
+        }
+    }
+
+    /// What has changed since the last call, each at least once; `None`: too much, or nobody watched.
+    pub(super) fn take(&mut self) -> Option<Vec<KeyHash>> {
+        match self {
+            Self::Some(changed) => Some(mem::take(changed)),
+            Self::Unwatched | Self::TooMany => None,
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests;

@@ -2,20 +2,14 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
-use tokio::time::sleep;
-use tokio::time::sleep_until;
+use tokio::time::{Instant, sleep, sleep_until};
 
-use super::presence::Presence;
-use super::presence::Standing;
-use super::question::Question;
-use super::records::SharedRecords;
-use super::writing::KEPT;
-use super::writing::PRESENCE;
-use crate::clock::Timestamp;
-use crate::store::redis::RecordsUnavailable;
+use super::writing::{KEPT, PRESENCE};
+use crate::store::redis::{Question, RecordsUnavailable};
+use crate::store::shared_records::{Presence, SharedRecords, Standing};
+use crate::words::clock::Timestamp;
 
-/// What another gateway has written.
+/// The records of another gateway.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct GatewayRecords {
     pub gateway: String,
@@ -165,4 +159,5 @@ const QUESTION_PACE: Duration = Duration::from_millis(250);
 
 /// The pauses between looks for answers.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
+
 const LONGEST_PAUSE: Duration = Duration::from_millis(40);

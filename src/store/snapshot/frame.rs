@@ -3,9 +3,18 @@
 
 use std::hash::Hasher;
 
+use serde::{Deserialize, Serialize};
 use siphasher::sip::SipHasher24;
 
-use crate::store::random::random_bytes;
+use crate::rules::key::KeyHash;
+use crate::store::bans::BanId;
+use crate::store::bans::codec::SavedBan;
+use crate::store::key_ring::random_bytes;
+use crate::store::sessions::codec::KnownSession;
+use crate::words::clock::Timestamp;
+
+/// The length of the payload, a checksum of the length, and one of the payload.
+const HEAD: usize = 4 + 4 + 8;
 
 /// What the checksums of one file depend on. It is random, so that neither a text in a frame nor a part of an earlier file
 /// passes for a frame.
@@ -29,9 +38,6 @@ pub(super) struct Parts<'f> {
     file: &'f [u8],
     offset: usize,
 }
-
-/// The length of the payload, a checksum of the length, and one of the payload.
-const HEAD: usize = 4 + 4 + 8;
 
 impl Salt {
     pub(super) fn random() -> Self {
@@ -106,12 +112,114 @@ impl<'f> Iterator for Parts<'f> {
     }
 }
 
+// The first bytes of a snapshot on disk: which version of the format it has, and the salt of its checksums.
+
+/// The first bytes of every version, followed by the number of the version and the end of the line.
+const NAME: &[u8] = b"portcullis state ";
+
+/// The version that is one state after the other, in frames.
+pub(super) const VERSION: u32 = 2;
+
+/// The whole length of a header of this version.
+pub(super) const LENGTH: usize = NAME.len() + 2 + 16 + 8;
+
+/// No version has more.
+const MOST_DIGITS: usize = 9;
+
+/// The version of a file, and what follows it; `None`: it is no snapshot.
+pub(super) fn version(file: &[u8]) -> Option<(u32, &[u8])> {
+    let rest = file.strip_prefix(NAME)?;
+    let end = rest.iter().take(MOST_DIGITS + 1).position(|byte| *byte == b'\n')?;
+    let digits = rest[..end].iter().all(u8::is_ascii_digit);
+    let number = digits.then(|| str::from_utf8(&rest[..end]).ok()?.parse().ok()).flatten()?;
+    Some((number, &rest[end + 1..]))
+}
+
+/// A header of this version.
+pub(super) fn write(salt: Salt) -> Vec<u8> {
+    let mut bytes = [NAME, VERSION.to_string().as_bytes(), b"\n", &salt.0].concat();
+    bytes.extend_from_slice(&checksum(&salt.0).to_le_bytes());
+    bytes
+}
+
+/// The salt behind the version; `None`: it is damaged.
+pub(super) fn read_salt(rest: &[u8]) -> Option<Salt> {
+    let (salt, rest) = rest.split_first_chunk::<16>()?;
+    let (sum, _) = rest.split_first_chunk::<8>()?;
+    (checksum(salt) == u64::from_le_bytes(*sum)).then_some(Salt(*salt))
+}
+
+/// Detects damage, not forgery: a person who can write the file can write the checksum too.
+pub(super) fn checksum(payload: &[u8]) -> u64 {
+    let mut hasher = SipHasher24::new_with_key(b"portcullis-state");
+    hasher.write(payload);
+    hasher.finish()
+}
+
+// What a snapshot on disk says: one state or one change after the other.
+
+/// One state or one change. Each says what is, not what happened, so that a later one about the same thing replaces it,
+/// and one that is read twice changes nothing.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(super) enum Record {
+    /// The secret that keys are hashed with.
+    Secret([u8; 16]),
+    /// All keys that are signed with, and when each was made.
+    Seeds(Vec<(Timestamp, [u8; 32])>),
+    Ban(BanId, SavedBan),
+    /// The ban was lifted, or has made way for others.
+    NoBan(BanId),
+    /// All known clients of a subject, the latest first, and until when each is known. It is the latest subject so far.
+    KnownClients(KeyHash, Vec<(u64, Timestamp)>),
+    Session(KnownSession),
+    /// The session was ended, or has made way for others.
+    NoSession(KeyHash),
+    /// Everything before this is the whole state, and everything after it has changed since.
+    Whole,
+}
+
+impl Record {
+    pub(super) fn write(&self, payload: &mut Vec<u8>) {
+        let written = postcard::to_extend(self, std::mem::take(payload));
+        *payload = written.expect("every record can be written");
+    }
+
+    /// Reads the records of a frame; `None`: they are of another version.
+    pub(super) fn read_all(mut payload: &[u8]) -> Option<Vec<Self>> {
+        let mut records = Vec::new();
+        while !payload.is_empty() {
+            let (record, rest) = postcard::take_from_bytes(payload).ok()?;
+            records.push(record);
+            payload = rest;
+        }
+        Some(records)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn the_version_of_a_file_is_read() {
+        let header = write(Salt([7; 16]));
+        assert_eq!(header.len(), LENGTH);
+        let (number, rest) = version(&header).expect("a header");
+        assert_eq!((number, read_salt(rest)), (VERSION, Some(Salt([7; 16]))));
+        assert_eq!(version(b"portcullis state 1\nabc"), Some((1, &b"abc"[..])));
+        assert_eq!(version(b"portcullis state 123\n"), Some((123, &b""[..])));
+        for other in [&b""[..], b"portcullis state 2", b"portcullis state +2\n", b"portcullis state \n", b"a log\n"] {
+            assert_eq!(version(other), None);
+        }
+        for place in LENGTH - 24..LENGTH {
+            let mut damaged = header.clone();
+            damaged[place] ^= 1;
+            assert_eq!(version(&damaged).and_then(|(_, rest)| read_salt(rest)), None, "{place}");
+        }
+    }
 
     const SALT: Salt = Salt(*b"sixteen of salt.");
 

@@ -5,30 +5,18 @@
 //! addresses of banned clients. It begins with the whole state, and what changes is appended. Now and then, and whenever a
 //! process begins to write it, it is begun anew, beside the old one.
 //!
-//! - [`restore`](mod@restore): what is read when the gateway starts; [`writer`]: what is written while it runs.
-//! - `state_file`: the file; `file_header`, `frame`: what it consists of, and how damage is found; `record`: what it says;
-//!   `replay`: what all of it says together.
-//! - `correction`: what becomes of it where the clock was wrong, or is.
-//! - `content`: what a snapshot holds of a store; [`one_piece`]: the form in which processes send it to each other.
+//! - [`restore`](mod@restore): what is read when the gateway starts, and what becomes of it where the clock was wrong, or is.
+//! - [`writer`]: what is written while it runs, and the form in which processes send it to each other.
+//! - `state_file`: the file; `frame`: what it consists of, what it says, and how damage is found.
 
-pub mod one_piece;
+mod frame;
 pub mod restore;
+mod state_file;
 pub mod writer;
 
-mod content;
-mod correction;
-mod file_header;
-mod frame;
-mod record;
-mod replay;
-mod state_file;
-
-pub use self::one_piece::export;
-pub use self::one_piece::import;
 pub use self::restore::restore;
 pub use self::state_file::check_writable;
-pub use self::writer::SnapshotWriter;
-pub use self::writer::write_changes;
+pub use self::writer::{SnapshotWriter, export, import, write_changes};
 
 #[cfg(test)]
 mod tests;

@@ -1,26 +1,21 @@
 //! The file on disk: begun with the whole state, and appended to with what has changed.
 
 use std::ffi::OsString;
-use std::fs;
-use std::fs::File;
-use std::fs::OpenOptions;
-use std::io;
+use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::MetadataExt;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
-use std::path::PathBuf;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fs, io};
 
-use super::content::seeds_of;
-use super::file_header;
 use super::frame::Salt;
-use super::record::Record;
-use crate::clock::Timestamp;
-use crate::files;
-use crate::store::bans::saved::SavedBan;
-use crate::store::memory::ChangeMark;
-use crate::store::memory::MemoryStore;
+use crate::store::bans::codec::SavedBan;
+use crate::store::memory::{ChangeMark, MemoryStore};
+use crate::store::snapshot::frame;
+use crate::store::snapshot::frame::Record;
+use crate::store::snapshot::writer::seeds_of;
+use crate::words::clock::Timestamp;
+use crate::words::files;
 
 /// The file, which this process has begun and alone appends to.
 #[derive(Debug)]
@@ -31,15 +26,15 @@ pub(super) struct StateFile {
     /// How much of it is the state at the time it was begun.
     whole: u64,
     begun: Timestamp,
-    /// Which changes it has.
+    /// The changes that it has.
     mark: ChangeMark,
 }
 
-/// A file is begun anew when this much more than the whole state was appended to it: as often as it costs no more than
-/// appending.
-pub(super) const SPARE: u64 = 256 << 10;
+/// A file is begun anew when more than the size of the whole state, and at least this, was appended to it. Beginning anew then
+/// costs no more than appending did.
+pub(super) const MIN_APPENDED: u64 = 256 << 10;
 
-/// What has ended is gone from the file after this time.
+/// A file is begun anew after this time, so that it does not keep for longer what has ended.
 const LONGEST: Duration = Duration::from_secs(86_400);
 
 /// A frame is written when it has this many bytes.
@@ -73,7 +68,7 @@ impl StateFile {
     fn write_draft(draft: &Path, path: &Path, store: &MemoryStore) -> io::Result<Self> {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(draft)?;
         let salt = Salt::random();
-        let header = file_header::write(salt);
+        let header = frame::write(salt);
         file.write_all(&header)?;
         // Changes that come while the state is written are appended afterwards, whether or not it has them already.
         let mark = store.watch_changes();
@@ -93,10 +88,10 @@ impl StateFile {
     }
 
     /// Whether it is to be begun anew, with the changes that it does not have.
-    pub(super) fn is_over(&self, path: &Path, store: &MemoryStore, spare: u64) -> bool {
+    pub(super) fn is_over(&self, path: &Path, store: &MemoryStore, min_appended: u64) -> bool {
         let appended = self.length - self.whole;
         let age = store.clock().now().since(self.begun);
-        appended > self.whole.max(spare) || age >= LONGEST || !self.is_in_place(path)
+        appended > self.whole.max(min_appended) || age >= LONGEST || !self.is_in_place(path)
     }
 
     /// Whether it is as this process has left it, under this name.

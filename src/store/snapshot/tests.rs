@@ -11,28 +11,16 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use super::file_header;
-use super::one_piece;
-use super::replay::Replayed;
-use super::replay::Unreadable;
-use super::replay::replay;
-use super::state_file::StateFile;
-use super::state_file::beside;
+use super::state_file::{StateFile, beside};
 use super::*;
-use crate::clock::Clock;
-use crate::clock::ManualClock;
-use crate::clock::Timestamp;
-use crate::decision::SessionChange;
-use crate::decision::SessionHashes;
-use crate::decision::SignIn;
-use crate::key::DisplayKey;
-use crate::key::Key;
-use crate::key::KeyHash;
-use crate::limit::Ladder;
+use crate::rules::decision::{SessionChange, SessionHashes, SignIn};
+use crate::rules::key::{DisplayKey, Key, KeyHash};
+use crate::rules::limit::Ladder;
 use crate::store::bans::BanSubject;
-use crate::store::memory::ChangeMark;
-use crate::store::memory::MemoryStore;
-use crate::store::memory::Settings;
+use crate::store::memory::{ChangeMark, MemoryStore, Settings};
+use crate::store::snapshot::restore::{Replayed, Unreadable, replay};
+use crate::store::snapshot::{frame, writer};
+use crate::words::clock::{Clock, ManualClock, Timestamp};
 
 fn store(clock: &ManualClock) -> MemoryStore {
     MemoryStore::new(&Settings { max_keys: 100, max_sessions: 1000, snapshot: None }, Clock::Manual(clock.clone()))
@@ -111,7 +99,7 @@ async fn sessions_survive_with_their_last_use() {
         learned: [KeyHash(learned)].into_iter().collect(),
         carried: SessionHashes::new(),
     };
-    assert!(before.sign_in(sign_in(7, 1)).await && before.sign_in(sign_in(8, 2)).await);
+    assert!(before.sign_in_now(&sign_in(7, 1)) && before.sign_in_now(&sign_in(8, 2)));
     clock.advance(hour / 2);
     assert_eq!(before.sessions().account(KeyHash(1), clock.now()), Some(KeyHash(7)));
     StateFile::begin(&path, &before).expect("it is written");
@@ -121,7 +109,7 @@ async fn sessions_survive_with_their_last_use() {
     assert_eq!(after.sessions().account(KeyHash(1), clock.now()), Some(KeyHash(7)));
     assert_eq!(after.sessions().account(KeyHash(2), clock.now()), None);
     // A file of a version that knew no sessions.
-    fs::write(&path, one_piece::export_without_sessions(&before).expect("memory")).expect("it is written");
+    fs::write(&path, writer::export_without_sessions(&before).expect("memory")).expect("it is written");
     restore(&path, &mut after);
     assert!(after.sessions().is_empty());
 }
@@ -164,7 +152,7 @@ fn a_file_that_is_no_snapshot_is_kept_and_stops_nothing() {
     let before = store(&clock);
     StateFile::begin(&path, &before).expect("it is written");
     let (frames, piece) = (fs::read(&path).expect("it is there"), export(&before).expect("memory"));
-    let header = file_header::LENGTH;
+    let header = frame::LENGTH;
     for damaged in
         [&piece[..piece.len() - 1], &piece[..5], &frames[..header - 1], &frames[..header], b"", b"portcullis state 9\n"]
     {

@@ -1,24 +1,39 @@
 //! Runs a connection until it has ended, or until requests have not used it for a while.
 
-use std::future::poll_fn;
-use std::pin::Pin;
-use std::pin::pin;
+use std::future::{pending, poll_fn};
+use std::io;
+use std::io::IoSlice;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use h2::client::Connection;
+use h2::{Ping, PingPong};
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::select;
-use tokio::time::sleep;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
 use super::connection::ConnectionState;
-use super::keepalive;
-use super::read_monitor::LastRead;
-use super::read_monitor::ReadMonitor;
+use crate::upstream::http2::head_check::HeadCheck;
 use crate::upstream::server::Server;
+use crate::upstream::stream::ServerStream;
+use crate::words::timer::peer_timeout;
 
-/// What must run for requests to be sent over a connection.
+/// Requests at a time over one connection, even if the server allows more.
+pub(super) const MAX_STREAMS: u32 = 100;
+
+/// Long enough for a request that has just opened the connection to find it.
+const IDLE_ONCE_REMOVED: Duration = Duration::from_millis(250);
+
+/// How exactly an idle timeout is kept.
+const MIN_IDLE: Duration = Duration::from_millis(10);
+
+/// The task that must run so that requests are sent over a connection.
 #[derive(Debug)]
 pub(super) struct Driver {
     connection: Connection<ReadMonitor, Bytes>,
@@ -76,7 +91,7 @@ async fn drive(
                 debug!(server = %server.name(), %error, "connection to a server ended");
             }
         }
-        () = keepalive::ping_unanswered(pings, last_read, state) => {
+        () = ping_unanswered(pings, last_read, state) => {
             debug!(server = %server.name(), "a server does not answer a ping, closing its connection");
         }
     }
@@ -104,11 +119,102 @@ async fn unused(state: &ConnectionState, idle: Duration, server: &Server) {
     }
 }
 
-/// Requests at a time over one connection, even if the server allows more.
-pub(super) const MAX_STREAMS: u32 = 100;
+// Notices a server that vanished while requests are under way.
 
-/// Long enough for a request that has just opened the connection to find it.
-const IDLE_ONCE_REMOVED: Duration = Duration::from_millis(250);
+/// The server is pinged when requests are under way and nothing was read for so long.
+const PING_AFTER: Duration = Duration::from_secs(10);
 
-/// How exactly an idle timeout is kept.
-const MIN_IDLE: Duration = Duration::from_millis(10);
+const PONG_WITHIN: Duration = Duration::from_secs(5);
+
+/// Returns when requests are under way, nothing has been read for long, and the server did not answer a ping.
+pub(super) async fn ping_unanswered(pings: Option<PingPong>, last_read: &LastRead, state: &ConnectionState) {
+    let Some(mut pings) = pings else { return pending().await };
+    let mut next_check = Instant::now() + PING_AFTER;
+    loop {
+        sleep_until(next_check).await;
+        let due = last_read.at() + PING_AFTER;
+        next_check = Instant::now() + PING_AFTER;
+        if due > Instant::now() {
+            next_check = due;
+        } else if state.streams() > 0 {
+            let pong = peer_timeout(PONG_WITHIN, pin!(pings.ping(Ping::opaque()))).await;
+            if !matches!(pong, Ok(Ok(_))) {
+                return;
+            }
+        }
+    }
+}
+
+// A stream that knows when its first and its last byte arrived, and checks the heads in between.
+
+/// A stream that reports its first byte, keeps when it was last read from, and has its heads checked before they are read.
+#[derive(Debug)]
+pub(super) struct ReadMonitor {
+    stream: ServerStream,
+    first_byte: Option<oneshot::Sender<()>>,
+    last_read: LastRead,
+    heads: HeadCheck,
+}
+
+/// When bytes last arrived. Reader and writer are on one core: the compiler asks for the lock.
+#[derive(Clone, Debug)]
+pub(super) struct LastRead(Arc<Mutex<Instant>>);
+
+impl LastRead {
+    pub(super) fn at(&self) -> Instant {
+        *self.0.lock()
+    }
+}
+
+impl ReadMonitor {
+    /// The receiver gets `()` with the first byte.
+    pub(super) fn new(stream: ServerStream, heads: HeadCheck) -> (Self, oneshot::Receiver<()>, LastRead) {
+        let (sender, first_byte) = oneshot::channel();
+        let last_read = LastRead(Arc::new(Mutex::new(Instant::now())));
+        (Self { stream, first_byte: Some(sender), last_read: last_read.clone(), heads }, first_byte, last_read)
+    }
+}
+
+impl AsyncRead for ReadMonitor {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+        if buf.filled().len() > before {
+            self.heads
+                .read(&buf.filled()[before..])
+                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+            *self.last_read.0.lock() = Instant::now();
+            if let Some(sender) = self.first_byte.take() {
+                // The receiver may be gone.
+                let _ = sender.send(());
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for ReadMonitor {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

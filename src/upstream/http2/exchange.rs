@@ -4,52 +4,36 @@ use std::future::poll_fn;
 use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Context;
-use std::task::Poll;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use h2::Reason;
-use h2::client::ResponseFuture;
-use h2::client::SendRequest;
-use http::HeaderMap;
-use http::HeaderValue;
-use http::Method;
-use http::Request;
-use http::Response;
-use http::StatusCode;
-use http::Uri;
-use http::header::CONNECTION;
-use http::header::CONTENT_LENGTH;
-use http::header::HOST;
-use http::uri;
-use http::uri::Authority;
-use http::uri::Scheme;
-use http_body::Body;
-use http_body::Frame;
-use http_body::SizeHint;
+use h2::client::{ResponseFuture, SendRequest};
+use h2::{Reason, SendStream};
+use http::header::{CONNECTION, CONTENT_LENGTH, HOST};
+use http::uri::{Authority, Scheme};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, uri};
+use http_body::{Body, Frame, SizeHint};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::connection::StreamGuard;
-use super::upload::Upload;
-use crate::head::ResponseHead;
-use crate::http2;
-use crate::timer::LazyTimer;
-use crate::upstream::error::AttemptError;
-use crate::upstream::error::BoxError;
-use crate::upstream::error::FailureCause;
-use crate::upstream::informational::MAX_INFORMATIONAL;
-use crate::upstream::informational::MAX_PASSED_ON;
-use crate::upstream::informational::OnInformational;
-use crate::upstream::outgoing::OutgoingRequest;
-use crate::upstream::replay::ReplayBody;
+use super::connection::{Http2Connection, StreamGuard};
+use crate::upstream::error::{AttemptError, BoxError, FailureCause};
+use crate::upstream::http2::head_check::{ResponseStream, ResponseStreams};
+use crate::upstream::response::{MAX_INFORMATIONAL, MAX_PASSED_ON, OnInformational};
+use crate::upstream::send::{OutgoingRequest, ReplayBody};
 use crate::upstream::server::Server;
+use crate::wire::head::ResponseHead;
+use crate::wire::http2;
+use crate::wire::http2::poll_room;
+use crate::words::coalesce::CoalescingBody;
+use crate::words::timer::LazyTimer;
 
 /// The stream of one request, on a connection that it shares with others.
 #[derive(Debug)]
 pub(in crate::upstream) struct Http2Stream {
     sender: SendRequest<Bytes>,
+    responses: ResponseStreams,
     guard: StreamGuard,
     timer: LazyTimer,
     is_https: bool,
@@ -58,9 +42,11 @@ pub(in crate::upstream) struct Http2Stream {
 }
 
 impl Http2Stream {
-    pub(super) fn new(sender: SendRequest<Bytes>, guard: StreamGuard, server: &Server) -> Self {
+    pub(super) fn new(connection: &Http2Connection, server: &Server) -> Self {
+        let Http2Connection { sender, responses, state } = connection;
         let (is_https, fallback) = (server.tls.is_some(), Arc::clone(server.host()));
-        Self { sender, guard, timer: LazyTimer::default(), is_https, fallback }
+        let (sender, responses, guard) = (sender.clone(), responses.clone(), StreamGuard::new(state));
+        Self { sender, responses, guard, timer: LazyTimer::default(), is_https, fallback }
     }
 
     /// Sends a request, and waits for the head of its answer. `timeout` runs while the server is to move. The rest of a
@@ -84,6 +70,7 @@ impl Http2Stream {
         let outgoing = self.outgoing(request);
         let (mut answer, stream) =
             self.sender.send_request(outgoing, !is_upload).map_err(|error| AttemptError::Disconnected(error.into()))?;
+        let received = self.responses.begin(answer.stream_id().as_u32());
         let began = Instant::now();
         let mut upload = is_upload.then(|| Upload::new(mem::take(request.body), stream));
         let mut informational = 0;
@@ -93,7 +80,8 @@ impl Http2Stream {
             {
                 return Poll::Ready(Err(AttemptError::Failed(FailureCause::RequestBody(error))));
             }
-            if let Poll::Ready(answered) = poll_answer(&mut answer, &mut informational, on_informational, cx) {
+            if let Poll::Ready(answered) = poll_answer(&mut answer, &received, &mut informational, on_informational, cx)
+            {
                 return Poll::Ready(answered.map_err(AttemptError::Failed));
             }
             let server_is_due = upload.as_ref().map_or(Some(began), Upload::server_is_due_since);
@@ -118,7 +106,7 @@ impl Http2Stream {
                 let Self { guard, timer, .. } = self;
                 let head = ResponseHead::from_headers(response.status(), response.headers());
                 let body = http2::Body::new(response.into_body(), length);
-                Ok((head, Http2ResponseBody { body, upload: rest, timer, _guard: guard }))
+                Ok((head, Http2ResponseBody { body, received, upload: rest, timer, _guard: guard }))
             }
             Err(error) => {
                 let mut is_whole = true;
@@ -127,7 +115,7 @@ impl Http2Stream {
                     is_whole = body.is_some();
                     *request.body = body.unwrap_or_default();
                 }
-                let failed = blame(error, is_whole);
+                let failed = attempt_error(error, is_whole);
                 if !matches!(failed, AttemptError::Failed(_)) {
                     // The connection may be ending.
                     self.guard.retire_connection();
@@ -163,10 +151,12 @@ impl Http2Stream {
 /// Ready with the answer, or with why there is none. Informational answers ahead of it go to `on_informational`.
 fn poll_answer(
     answer: &mut ResponseFuture,
+    received: &ResponseStream,
     informational: &mut u32,
     on_informational: OnInformational<'_>,
     cx: &mut Context<'_>,
 ) -> Poll<Result<Result<Response<h2::RecvStream>, h2::Error>, FailureCause>> {
+    received.check().map_err(|error| FailureCause::InvalidResponse(error.into()))?;
     while let Poll::Ready(Some(Ok(interim))) = answer.poll_informational(cx) {
         if interim.status() == StatusCode::SWITCHING_PROTOCOLS {
             return Poll::Ready(Err(FailureCause::UnexpectedUpgrade));
@@ -192,8 +182,8 @@ fn stated_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// Whose fault an error is. `is_whole`: the request is as it was.
-fn blame(error: h2::Error, is_whole: bool) -> AttemptError {
+/// Classifies an error of h2. `is_whole`: nothing of the request was consumed.
+fn attempt_error(error: h2::Error, is_whole: bool) -> AttemptError {
     // A GOAWAY reaches only requests after the last request that the server processed.
     if error.is_remote() && (error.is_go_away() || error.reason() == Some(Reason::REFUSED_STREAM)) {
         return AttemptError::Refused { error: error.into(), is_whole };
@@ -211,6 +201,7 @@ fn blame(error: h2::Error, is_whole: bool) -> AttemptError {
 #[derive(Debug)]
 pub(in crate::upstream) struct Http2ResponseBody {
     body: http2::Body,
+    received: ResponseStream,
     /// Sends the rest of the request. Stops when this is dropped before its end.
     upload: Option<AbortOnDropHandle<()>>,
     timer: LazyTimer,
@@ -224,6 +215,7 @@ impl Http2ResponseBody {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        self.received.check()?;
         self.body.poll_frame(cx).map_err(Into::into)
     }
 
@@ -244,5 +236,106 @@ impl Http2ResponseBody {
         if let Some(upload) = self.upload {
             upload.detach();
         }
+    }
+}
+
+// A request's body on its way to a server. It knows whether it waits for the server or for the client, for the timeout
+// of the server.
+
+/// A body that is not empty, and that the server may refuse unread.
+#[derive(Debug)]
+pub(super) struct Upload<B> {
+    body: CoalescingBody<B>,
+    stream: SendStream<Bytes>,
+    /// When the request, or a part of its body, last went out.
+    progress: Instant,
+    state: UploadState,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum UploadState {
+    /// The server takes no more for now.
+    WaitsForServer,
+    /// The client has not sent the next part.
+    WaitsForClient,
+    /// All is sent, or the server wants no more.
+    Complete,
+}
+
+impl<B: ReplayBody> Upload<B> {
+    pub(super) fn new(mut body: B, stream: SendStream<Bytes>) -> Self {
+        body.keep();
+        Self { body: CoalescingBody::new(body), stream, progress: Instant::now(), state: UploadState::WaitsForServer }
+    }
+
+    /// Since when the server is to move. `None`: the client is.
+    pub(super) fn server_is_due_since(&self) -> Option<Instant> {
+        (self.state != UploadState::WaitsForClient).then_some(self.progress)
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.state == UploadState::Complete
+    }
+
+    /// The body from its beginning. `None`: more of it was sent than it keeps.
+    pub(super) fn take_back(self) -> Option<B> {
+        let mut body = self.body.into_inner();
+        body.replay().then_some(body)
+    }
+
+    /// The body is not needed a second time.
+    pub(super) fn stop_keeping(&mut self) {
+        self.body.get_mut().stop_keeping();
+    }
+}
+
+impl<B> Upload<B>
+where
+    B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
+{
+    /// Ready when all is sent, or when the server wants no more. Fails if the body fails.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        while self.state != UploadState::Complete {
+            if self.stream.poll_reset(cx).is_ready() {
+                self.end();
+                break;
+            }
+            self.state = UploadState::WaitsForServer;
+            // One byte only: capacity that one stream reserves is missing to the others.
+            self.stream.reserve_capacity(1);
+            ready!(poll_room(&mut self.stream, cx));
+            self.state = UploadState::WaitsForClient;
+            let part = ready!(Pin::new(&mut self.body).poll_frame(cx));
+            self.progress = Instant::now();
+            // If the server wants no more, its answer says so.
+            match part.map(|part| part.map(Frame::into_data)) {
+                Some(Ok(Ok(data))) => {
+                    let is_last = self.body.is_end_stream();
+                    if self.stream.send_data(data, is_last).is_err() || is_last {
+                        self.end();
+                    }
+                }
+                Some(Ok(Err(frame))) => {
+                    if let Ok(trailers) = frame.into_trailers() {
+                        drop(self.stream.send_trailers(trailers));
+                        self.end();
+                    }
+                }
+                Some(Err(error)) => {
+                    self.end();
+                    self.stream.send_reset(Reason::INTERNAL_ERROR);
+                    return Poll::Ready(Err(error));
+                }
+                None => {
+                    drop(self.stream.send_data(Bytes::new(), true));
+                    self.end();
+                }
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn end(&mut self) {
+        (self.state, self.progress) = (UploadState::Complete, Instant::now());
     }
 }

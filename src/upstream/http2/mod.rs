@@ -3,12 +3,7 @@
 mod connection;
 mod driver;
 mod exchange;
-mod keepalive;
-mod open;
-mod pool;
-mod read_monitor;
-mod upload;
+mod head_check;
 
+pub(super) use self::connection::Http2Pool;
 pub(super) use self::exchange::Http2ResponseBody;
-
-pub(super) use self::pool::Http2Pool;

@@ -1,9 +1,7 @@
 use std::pin::Pin;
-use std::task::Context;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
-use http_body::Body;
-use http_body::Frame;
+use http_body::{Body, Frame};
 use tokio::sync::mpsc;
 
 use super::origin::HELLO;
@@ -40,7 +38,7 @@ async fn the_time_a_client_takes_to_send_its_body_is_not_the_servers() {
         }
     })
     .await;
-    let upstream = Upstream::new(Settings { timeouts: timeouts(SHORT, LONG), ..settings(&[&origin]) });
+    let upstream = Upstream::new(UpstreamSettings { timeouts: timeouts(SHORT, LONG), ..settings(&[&origin]) });
     let (parts, request) = upload();
     tokio::spawn(async move {
         for _ in 0..4 {
@@ -55,7 +53,7 @@ async fn the_time_a_client_takes_to_send_its_body_is_not_the_servers() {
 #[tokio::test]
 async fn once_the_body_is_sent_the_clock_runs() {
     let origin = Origin::start(|_, mut peer| async move { peer.closed().await }).await;
-    let upstream = Upstream::new(Settings { timeouts: timeouts(SHORT, LONG), ..settings(&[&origin]) });
+    let upstream = Upstream::new(UpstreamSettings { timeouts: timeouts(SHORT, LONG), ..settings(&[&origin]) });
     let (parts, request) = upload();
     parts.send("part").await.unwrap();
     drop(parts);
@@ -72,7 +70,7 @@ async fn a_server_that_does_not_read_a_body_is_504() {
         drop(peer);
     })
     .await;
-    let upstream = Upstream::new(Settings { timeouts: timeouts(SHORT, LONG), ..settings(&[&origin]) });
+    let upstream = Upstream::new(UpstreamSettings { timeouts: timeouts(SHORT, LONG), ..settings(&[&origin]) });
     let (parts, request) = upload();
     let big: &'static str = "x".repeat(1024 * 1024).leak();
     tokio::spawn(async move { while parts.send(big).await.is_ok() {} });
@@ -90,7 +88,7 @@ async fn an_answer_that_stops_half_way_breaks_off() {
         peer.closed().await;
     })
     .await;
-    let upstream = Upstream::new(Settings { timeouts: timeouts(SHORT, LONG), ..settings(&[&origin]) });
+    let upstream = Upstream::new(UpstreamSettings { timeouts: timeouts(SHORT, LONG), ..settings(&[&origin]) });
     let mut body = send(&Pool::new(), &upstream, get()).await.unwrap().body;
 
     assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "hello");
@@ -98,22 +96,6 @@ async fn an_answer_that_stops_half_way_breaks_off() {
     assert_eq!(upstream.servers()[0].in_flight(), 0);
     drop(body);
     eventually(|| origin.closed() == 1).await;
-}
-
-#[tokio::test]
-async fn an_answer_that_goes_on_slowly_is_read_to_its_end() {
-    let origin = Origin::start(|_, mut peer| async move {
-        peer.request().await;
-        peer.send("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n").await;
-        for _ in 0..8 {
-            tokio::time::sleep(SHORT).await;
-            peer.send("x").await;
-        }
-    })
-    .await;
-    let upstream = Upstream::new(Settings { timeouts: timeouts(4 * SHORT, LONG), ..settings(&[&origin]) });
-
-    assert_eq!(text(send(&Pool::new(), &upstream, get()).await.unwrap()).await, "xxxxxxxx");
 }
 
 #[tokio::test]
@@ -125,83 +107,13 @@ async fn the_time_a_client_takes_to_read_is_not_the_servers() {
         peer.send("hello").await;
     })
     .await;
-    let upstream = Upstream::new(Settings { timeouts: timeouts(SHORT, LONG), ..settings(&[&origin]) });
+    let upstream = Upstream::new(UpstreamSettings { timeouts: timeouts(SHORT, LONG), ..settings(&[&origin]) });
     let mut body = send(&Pool::new(), &upstream, get()).await.unwrap().body;
     body.frame().await.unwrap().unwrap();
 
     tokio::time::sleep(SHORT * 3).await;
 
     assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "hello");
-}
-
-#[tokio::test]
-async fn an_answer_cut_short_ends_in_an_error_and_its_connection_is_not_used_again() {
-    for cut in [
-        "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello",
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
-    ] {
-        let origin = Origin::start(move |_, mut peer| async move {
-            peer.request().await;
-            peer.send(cut).await;
-        })
-        .await;
-        let upstream = Upstream::new(settings(&[&origin]));
-        let pool = Pool::new();
-        for _ in 0..2 {
-            let mut body = send(&pool, &upstream, get()).await.unwrap().body;
-            assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "hello");
-            assert!(matches!(body.frame().await, Some(Err(BodyError::Broken(_)))), "{cut:?}");
-        }
-        assert_eq!(origin.accepted(), 2);
-        assert_eq!(upstream.servers()[0].in_flight(), 0);
-    }
-}
-
-#[tokio::test]
-async fn an_answer_with_two_framings_goes_on_with_none() {
-    for framing in
-        ["Content-Length: 99\r\nTransfer-Encoding: chunked", "Transfer-Encoding: chunked\r\nContent-Length: 99"]
-    {
-        let answer: &'static str = format!("HTTP/1.1 200 OK\r\n{framing}\r\n\r\n5\r\nhello\r\n0\r\n\r\n").leak();
-        let origin = Origin::answering(answer).await;
-        let upstream = Upstream::new(settings(&[&origin]));
-        let answer = send(&Pool::new(), &upstream, get()).await.unwrap();
-        let framed = NameSet::of(&[KnownName::CONTENT_LENGTH, KnownName::TRANSFER_ENCODING]);
-        assert!(!answer.head.fields.has_any(framed), "{framing}");
-        assert_eq!(answer.body.size_hint().exact(), None);
-        assert_eq!(text(answer).await, "hello");
-    }
-}
-
-#[tokio::test]
-async fn the_length_that_head_asks_for_is_kept() {
-    let origin = Origin::answering("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n").await;
-    let upstream = Upstream::new(settings(&[&origin]));
-    let pool = Pool::new();
-    for _ in 0..2 {
-        let answer = send(&pool, &upstream, request(Method::HEAD, "")).await.unwrap();
-        assert_eq!(answer.head.fields.get(KnownName::CONTENT_LENGTH), Some(&b"5"[..]));
-    }
-    assert_eq!(origin.accepted(), 1);
-}
-
-#[tokio::test]
-async fn a_server_that_asks_for_the_body_is_heard() {
-    let origin = Origin::start(|_, mut peer| async move {
-        peer.request().await;
-        peer.send("HTTP/1.1 100 Continue\r\n\r\n").await;
-        peer.send(HELLO).await;
-        peer.closed().await;
-    })
-    .await;
-    let upstream = Upstream::new(settings(&[&origin]));
-    let mut informational = Vec::new();
-
-    let on_informational = |head: ResponseHead| informational.push(head.status);
-    let answer = send_with(&Pool::new(), &upstream, request(Method::POST, "body"), on_informational).await;
-
-    text(answer.unwrap()).await;
-    assert_eq!(informational, [http::StatusCode::CONTINUE]);
 }
 
 #[tokio::test]
@@ -271,7 +183,7 @@ async fn what_is_left_of_a_body_is_not_kept_for_a_server_that_does_not_take_it()
         tokio::time::sleep(LONG).await;
     })
     .await;
-    let upstream = Upstream::new(Settings { timeouts: timeouts(SHORT, LONG), ..settings(&[&origin]) });
+    let upstream = Upstream::new(UpstreamSettings { timeouts: timeouts(SHORT, LONG), ..settings(&[&origin]) });
     let (parts, request) = upload();
 
     assert_eq!(text(send(&Pool::new(), &upstream, request).await.unwrap()).await, "hello");

@@ -3,13 +3,9 @@
 use std::net::SocketAddr;
 
 use futures_util::future::join_all;
-use socket2::Domain;
-use socket2::Socket;
-use socket2::Type;
-use tokio::io::AsyncReadExt;
-use tokio::io::AsyncWriteExt;
-use tokio::net::TcpListener;
-use tokio::net::TcpStream;
+use socket2::{Domain, Socket, Type};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 
@@ -44,7 +40,7 @@ async fn answer_all(mut stream: TcpStream) {
 fn upstream_at(address: SocketAddr, connect: Duration) -> Arc<Upstream> {
     let server = http::uri::Authority::try_from(address.to_string()).unwrap();
     let timeouts = Timeouts { connect, response: LONG, idle: LONG };
-    Upstream::new(Settings { servers: vec![server.into()], timeouts, ..settings(&[]) })
+    Upstream::new(UpstreamSettings { servers: vec![server.into()], timeouts, ..settings(&[]) })
 }
 
 /// The kernel sends the first packet of a connection again only after a second.

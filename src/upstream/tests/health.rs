@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::*;
-use crate::upstream::background_tasks::run_background_tasks;
+use crate::upstream::resolve::run_background_tasks;
 
 /// An application that answers every health check with one status.
 struct Application {
@@ -56,7 +56,7 @@ impl Application {
 }
 
 fn checked(host: HostHeader, origins: &[&Origin]) -> Arc<Upstream> {
-    Upstream::new(Settings {
+    Upstream::new(UpstreamSettings {
         host,
         health: Some(HealthCheck {
             path: "/healthz".to_owned(),

@@ -8,24 +8,19 @@ mod origin;
 mod reuse;
 
 use std::io;
-use std::net::IpAddr;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
-use http_body_util::BodyExt;
-use http_body_util::Full;
 use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full};
 
 use self::origin::Origin;
 use super::*;
-use crate::head::KnownName;
-use crate::head::NameSet;
-use crate::head::RequestHead;
-use crate::head::ResponseHead;
+use crate::wire::head::{KnownName, RequestHead};
 
 /// Short where a test waits for it, and nothing else takes as long.
 const SHORT: Duration = Duration::from_millis(150);
@@ -45,7 +40,7 @@ impl Client for Nobody {
         None
     }
 
-    fn own_connections_from_now_on(&self) -> Option<Arc<OwnConnections>> {
+    fn own_connections_or_new(&self) -> Option<Arc<OwnConnections>> {
         None
     }
 }
@@ -62,8 +57,8 @@ impl ReplayBody for TestBody {
     fn stop_keeping(&mut self) {}
 }
 
-fn settings(origins: &[&Origin]) -> Settings {
-    Settings {
+fn settings(origins: &[&Origin]) -> UpstreamSettings {
+    UpstreamSettings {
         name: "app".into(),
         servers: origins.iter().map(|origin| origin.authority().into()).collect(),
         balance: Balance::RoundRobin,
@@ -108,18 +103,9 @@ fn get() -> TestRequest {
 }
 
 async fn send(pool: &Pool, upstream: &Arc<Upstream>, request: TestRequest) -> Result<UpstreamResponse, ForwardError> {
-    send_with(pool, upstream, request, |_| ()).await
-}
-
-async fn send_with(
-    pool: &Pool,
-    upstream: &Arc<Upstream>,
-    request: TestRequest,
-    on_informational: impl FnMut(ResponseHead) + Send,
-) -> Result<UpstreamResponse, ForwardError> {
     let TestRequest { mut head, mut body } = request;
     let request = OutgoingRequest { head: &mut head, body: &mut body };
-    pool.send(upstream, request, &Nobody, on_informational).await
+    pool.send(upstream, request, &Nobody, |_| ()).await
 }
 
 async fn text(answer: UpstreamResponse) -> String {

@@ -1,16 +1,12 @@
 //! An application that runs the script of a test.
 
-use std::net::Ipv4Addr;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::uri::Authority;
-use tokio::io::AsyncReadExt;
-use tokio::io::AsyncWriteExt;
-use tokio::net::TcpListener;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
 pub(super) const HELLO: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
@@ -29,14 +25,7 @@ impl Origin {
         F: Future<Output = ()> + Send,
         S: Fn(usize, Peer) -> F + Clone + Send + 'static,
     {
-        Self::start_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap(), script)
-    }
-
-    pub(super) fn start_on<F, S>(listener: TcpListener, script: S) -> Self
-    where
-        F: Future<Output = ()> + Send,
-        S: Fn(usize, Peer) -> F + Clone + Send + 'static,
-    {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let accepted = Arc::new(AtomicUsize::new(0));
         let closed = Arc::new(AtomicUsize::new(0));

@@ -9,8 +9,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use crate::php;
-use crate::support::Program;
-use crate::support::python;
+use crate::support::{Program, python};
 
 /// The accounts that somebody takes names for: for each, the places of the names.
 pub(super) type Accounts = BTreeMap<String, Vec<usize>>;
@@ -133,5 +132,5 @@ fn here(name: &str) -> std::path::PathBuf {
 }
 
 fn encoded(bytes: &[u8]) -> String {
-    portcullis::base64::encode(bytes)
+    portcullis::words::base64::encode(bytes)
 }

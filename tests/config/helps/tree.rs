@@ -2,12 +2,10 @@
 
 use std::path::Path;
 
-use portcullis::config::mistakes::Mistakes;
-use portcullis::config::source::Source;
-use portcullis::config::source::SourceRange;
+use portcullis::config::diagnostic::Mistakes;
+use portcullis::config::source::{SourceRange, SourceText};
 use portcullis::config::yaml;
-use portcullis::config::yaml::Content;
-use portcullis::config::yaml::Node;
+use portcullis::config::yaml::{Content, Node};
 
 use super::super::environment;
 use super::proposals::Change;
@@ -47,7 +45,7 @@ impl Parsed {
     /// `None`: the text is no YAML.
     pub(super) fn read(text: &str) -> Option<Self> {
         let mut mistakes = Mistakes::default();
-        let source = mistakes.source(Source::new(Path::new("text"), text.to_owned()));
+        let source = mistakes.source(SourceText::new(Path::new("text"), text.to_owned()));
         let root = yaml::parse(text, source, &environment, &mut mistakes)?;
         let mut places = Vec::new();
         let tree = read_node(&root, &[], &mut places);

@@ -1,7 +1,6 @@
 //! `reference.md`: every key of the configuration, from its JSON Schema.
 
-use std::collections::BTreeMap;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use portcullis::config::schema;
 use serde_json::Value;
@@ -127,7 +126,7 @@ fn value(schema: &Value, link: &dyn Fn(&str) -> String) -> String {
     }
     if let Some(choices) = schema["anyOf"].as_array() {
         // Any value may come from the environment: that is said once, at the top.
-        let choices = choices.iter().filter(|choice| choice["pattern"] != "\\$\\{");
+        let choices = choices.iter().filter(|choice| choice["pattern"] != "(?:^|[^$])\\$\\{");
         let mut said: Vec<String> = choices.map(|choice| value(choice, link)).collect();
         if let [one, many] = &*said
             && *many == format!("list of {one}")
@@ -142,17 +141,10 @@ fn value(schema: &Value, link: &dyn Fn(&str) -> String) -> String {
     if schema["items"].is_object() {
         return format!("list of {}", value(&schema["items"], link));
     }
-    let example = schema["examples"][0].as_str().unwrap_or_default();
-    let pattern = schema["pattern"].as_str().unwrap_or_default();
-    match schema["type"].as_str() {
-        _ if pattern.contains("(ms|s|m|h|d)") => "duration".to_owned(),
-        _ if example == "64KiB" => "size".to_owned(),
-        Some("boolean") => "`true` or `false`".to_owned(),
-        Some("integer") => "number".to_owned(),
-        Some("string") if example.contains("0.0.0.0") => "address with port".to_owned(),
-        Some("string") if example.contains('/') && example.contains("198.") => "address or network".to_owned(),
-        Some("string") if example == "client_ip" => "[selector](keys.md)".to_owned(),
-        Some("string") if example == "10/minute" => "rate".to_owned(),
-        _ => "text".to_owned(),
+    match schema["title"].as_str() {
+        Some("selector") => "[selector](keys.md)",
+        Some(title) => title,
+        None => "text",
     }
+    .to_owned()
 }

@@ -1,15 +1,7 @@
 //! The rows: what is sent on stream 1, how the gateway answers, and what the application gets.
 
-use super::Arrives;
-use super::Row;
-use crate::frames::END_HEADERS;
-use crate::frames::END_STREAM;
-use crate::frames::Fate;
-use crate::frames::Field;
-use crate::frames::block;
-use crate::frames::data;
-use crate::frames::frame;
-use crate::frames::head;
+use super::{Arrives, Row};
+use crate::frames::{END_HEADERS, END_STREAM, Fate, Field, block, data, frame, head};
 
 pub(super) fn rows() -> Vec<Row> {
     let mut rows = pseudo_headers();

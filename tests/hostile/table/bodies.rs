@@ -1,8 +1,6 @@
 //! Chunks and trailers.
 
-use super::Row;
-use super::breaks;
-use super::passes;
+use super::{Row, breaks, passes};
 
 /// The part of a body with the chunk `abc` that the application gets before the malformed part behind it.
 const STARTED: &str = "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n";
@@ -64,9 +62,12 @@ pub(crate) fn chunks() -> Vec<Row> {
             STARTED,
         ),
         broken("a size padded with blanks", &format!("5{}\r\nhello\r\n0\r\n\r\n", " \t".repeat(2000))),
+        broken("a tab behind a size", "5\t\r\nhello\r\n0\r\n\r\n"),
         broken("a bare semicolon behind a size", "5;\r\nhello\r\n0\r\n\r\n"),
         broken("a blank before an extension", "5 ;a\r\nhello\r\n0\r\n\r\n"),
         broken("an extension that is no token", "5;a@b\r\nhello\r\n0\r\n\r\n"),
+        broken("an extension of two words", "5;a b\r\nhello\r\n0\r\n\r\n"),
+        broken("an extension that is a DEL", "5;\x7f\r\nhello\r\n0\r\n\r\n"),
         broken("an extension without its value", "5;a=\r\nhello\r\n0\r\n\r\n"),
         broken("a size line beyond 4 KiB", &format!("5{}\r\nhello\r\n0\r\n\r\n", " ".repeat(4096))),
         broken("a last size line beyond 4 KiB", &format!("0;{}\r\n\r\n", "x".repeat(4096))),

@@ -1,9 +1,6 @@
 //! Fields: their syntax, names that applications confuse, and hop-by-hop fields.
 
-use super::Row;
-use super::passes;
-use super::passes_last;
-use super::refused;
+use super::{Row, passes, passes_last, refused};
 
 const PLAIN: &str = "GET / HTTP/1.1\r\nhost: a\r\n\r\n";
 

@@ -1,9 +1,6 @@
 //! Lengths and transfer encodings: where a body ends.
 
-use super::Row;
-use super::passes;
-use super::passes_last;
-use super::refused;
+use super::{Row, passes, passes_last, refused};
 
 const FIVE: &str = "POST / HTTP/1.1\r\ncontent-length: 5\r\nhost: a\r\n\r\nhello";
 const NONE: &str = "POST / HTTP/1.1\r\ncontent-length: 0\r\nhost: a\r\n\r\n";
@@ -59,6 +56,11 @@ pub(crate) fn lengths() -> Vec<Row> {
         refused("a length with a NUL", five("Content-Length: 5\0\r\n"), 400),
         refused("a length beyond 64 bits", five("Content-Length: 18446744073709551621\r\n"), 400),
         refused("a length of the last 64 bits", five("Content-Length: 18446744073709551615\r\n"), 431),
+        passes(
+            "a length of the bound",
+            format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1024\r\n\r\n{}", "x".repeat(1024)),
+            format!("POST / HTTP/1.1\r\ncontent-length: 1024\r\nhost: a\r\n\r\n{}", "x".repeat(1024)).leak(),
+        ),
         refused("a length beyond the bound", five("Content-Length: 1025\r\n"), 413).open_ended(),
         refused("a length far beyond the bound", five("Content-Length: 9223372036854775807\r\n"), 413).open_ended(),
         refused("a space before the colon of a length", five("Content-Length : 5\r\n"), 400),

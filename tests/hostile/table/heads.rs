@@ -1,8 +1,6 @@
 //! Request lines, targets and hosts.
 
-use super::Row;
-use super::passes;
-use super::refused;
+use super::{Row, passes, refused};
 
 /// What a plain request for `/` of `a` is at the application.
 const PLAIN: &str = "GET / HTTP/1.1\r\nhost: a\r\n\r\n";
@@ -59,6 +57,7 @@ pub(crate) fn lines() -> Vec<Row> {
         refused("HTTP/1", "GET / HTTP/1\r\nHost: a\r\n\r\n", 400),
         refused("HTTP/1.", "GET / HTTP/1.\r\nHost: a\r\n\r\n", 400),
         refused("HTTP/1.10", "GET / HTTP/1.10\r\nHost: a\r\n\r\n", 400),
+        refused("HTTP/1.2 and a letter", "GET / HTTP/1.2x\r\nHost: a\r\n\r\n", 400),
         refused("HTTP/01.1", "GET / HTTP/01.1\r\nHost: a\r\n\r\n", 400),
         refused("HTTP/2", "GET / HTTP/2\r\nHost: a\r\n\r\n", 400),
         refused("HTTP/2.0", "GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505),
@@ -178,6 +177,7 @@ pub(crate) fn hosts() -> Vec<Row> {
         refused("a port alone", hosts("Host: :80\r\n"), 400),
         refused("an open bracket", hosts("Host: [::1\r\n"), 400),
         refused("brackets around a name", hosts("Host: [a]\r\n"), 400),
+        refused("brackets around nothing", hosts("Host: []\r\n"), 400),
         refused("something behind a bracket", hosts("Host: [::1]x\r\n"), 400),
         refused("a zone", hosts("Host: [fe80::1%25eth0]\r\n"), 400),
         refused("an IPv6 address without brackets", hosts("Host: ::1\r\n"), 400),

@@ -1,11 +1,9 @@
 //! Credentials of the scheme Basic.
 
 use fastrand::Rng;
-use portcullis::base64;
+use portcullis::words::base64;
 
-use super::mutate;
-use super::once_in;
-use super::pick;
+use super::{mutate, once_in, pick};
 use crate::case::Case;
 
 pub(super) fn header(rng: &mut Rng) -> Case {

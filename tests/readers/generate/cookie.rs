@@ -2,9 +2,7 @@
 
 use fastrand::Rng;
 
-use super::mutate;
-use super::once_in;
-use super::pick;
+use super::{mutate, once_in, pick};
 use crate::case::Case;
 
 pub(super) fn header(rng: &mut Rng) -> Case {

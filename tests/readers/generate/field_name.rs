@@ -2,8 +2,7 @@
 
 use fastrand::Rng;
 
-use super::once_in;
-use super::pick;
+use super::{once_in, pick};
 
 /// The name of a field: plain half of the time.
 pub(super) fn name(rng: &mut Rng) -> Vec<u8> {

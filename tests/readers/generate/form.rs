@@ -2,12 +2,7 @@
 
 use fastrand::Rng;
 
-use super::field_name;
-use super::mutate;
-use super::once_in;
-use super::pick;
-use super::recorded;
-use super::typed;
+use super::{field_name, mutate, once_in, pick, recorded, typed};
 use crate::case::Case;
 
 pub(super) fn body(rng: &mut Rng) -> Case {

@@ -2,11 +2,7 @@
 
 use fastrand::Rng;
 
-use super::mutate;
-use super::once_in;
-use super::pick;
-use super::recorded;
-use super::typed;
+use super::{mutate, once_in, pick, recorded, typed};
 use crate::case::Case;
 
 pub(super) fn body(rng: &mut Rng) -> Case {

@@ -2,12 +2,7 @@
 
 use fastrand::Rng;
 
-use super::field_name;
-use super::mutate;
-use super::once_in;
-use super::pick;
-use super::recorded;
-use super::typed;
+use super::{field_name, mutate, once_in, pick, recorded, typed};
 use crate::case::Case;
 
 pub(super) fn body(rng: &mut Rng) -> Case {
@@ -352,7 +347,7 @@ fn encoded_word(rng: &mut Rng, name: &[u8]) -> String {
     let encoded = name.iter().map(|byte| format!("={byte:02X}")).collect::<Vec<_>>().concat();
     match rng.u32(..3) {
         0 => format!("=?utf-8?Q?{encoded}?="),
-        1 => format!("=?utf-8?B?{}?=", portcullis::base64::encode(name)),
+        1 => format!("=?utf-8?B?{}?=", portcullis::words::base64::encode(name)),
         _ => format!("=?iso-8859-1?q?{}?=", String::from_utf8_lossy(name)),
     }
 }

@@ -5,9 +5,7 @@ use std::sync::LazyLock;
 use fastrand::Rng;
 use memchr::memmem;
 
-use super::mutate;
-use super::once_in;
-use super::pick;
+use super::{mutate, once_in, pick};
 use crate::case::Case;
 use crate::clients;
 

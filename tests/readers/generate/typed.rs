@@ -2,13 +2,7 @@
 
 use fastrand::Rng;
 
-use super::deflate;
-use super::gzip;
-use super::once_in;
-use super::pick;
-use super::utf16;
-use super::utf32;
-use super::zlib;
+use super::{deflate, gzip, once_in, pick, utf16, utf32, zlib};
 use crate::case::Case;
 
 /// A case with this body. `plain` is the type that clients declare.

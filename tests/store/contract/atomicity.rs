@@ -2,12 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::Fixture;
-use crate::support::Limit;
-use crate::support::ask;
-use crate::support::ask_one;
-use crate::support::passing;
-use crate::support::remaining;
+use crate::support::{Fixture, Limit, ask, ask_one, passing, remaining};
 
 pub(crate) async fn a_request_that_passes_is_charged_to_every_limit(fixture: impl Fixture) {
     let (pace, total, global) = (Limit::rates("5/minute"), Limit::rates("7/hour"), Limit::rates("100/day"));

@@ -3,15 +3,9 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use portcullis::limit::Algorithm;
+use portcullis::rules::limit::Algorithm;
 
-use crate::support::Fixture;
-use crate::support::Limit;
-use crate::support::ask;
-use crate::support::ask_one;
-use crate::support::count;
-use crate::support::passing;
-use crate::support::remaining;
+use crate::support::{Fixture, Limit, ask, ask_one, count, passing, remaining};
 
 pub(crate) async fn hammering_keeps_the_door_shut(fixture: impl Fixture) {
     let limit = Limit::rates("3/minute").attempts();

@@ -3,13 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::support::Fixture;
-use crate::support::Limit;
-use crate::support::ask;
-use crate::support::ask_one;
-use crate::support::count;
-use crate::support::give_back;
-use crate::support::passing;
+use crate::support::{Fixture, Limit, ask, ask_one, count, give_back, passing};
 
 pub(crate) async fn so_many_are_in_flight_and_no_more(fixture: impl Fixture) {
     let limit = Limit::concurrent(3);

@@ -2,15 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::Fixture;
-use crate::support::Limit;
-use crate::support::ask;
-use crate::support::ask_one;
-use crate::support::charge;
-use crate::support::give_back;
-use crate::support::passing;
-use crate::support::remaining;
-use crate::support::take_back;
+use crate::support::{Fixture, Limit, ask, ask_one, charge, give_back, passing, remaining, take_back};
 
 pub(crate) async fn a_delay_denies_nobody(fixture: impl Fixture) {
     let (delay, pace) = (Limit::rates("1/minute").delay(), Limit::rates("4/minute"));

@@ -2,19 +2,10 @@
 
 use std::time::Duration;
 
-use portcullis::decision::Settlement;
+use portcullis::rules::decision::Settlement;
 use portcullis::store::Store;
 
-use crate::support::Fixture;
-use crate::support::Limit;
-use crate::support::ask;
-use crate::support::ask_values;
-use crate::support::charged;
-use crate::support::items;
-use crate::support::passing;
-use crate::support::remaining;
-use crate::support::resets;
-use crate::support::take_back;
+use crate::support::{Fixture, Limit, ask, ask_values, charged, items, passing, remaining, resets, take_back};
 
 pub(crate) async fn so_many_different_values_pass_and_no_more(fixture: impl Fixture) {
     let limit = Limit::distinct("3/hour");

@@ -2,15 +2,9 @@
 
 use std::time::Duration;
 
-use portcullis::limit::Algorithm;
+use portcullis::rules::limit::Algorithm;
 
-use crate::support::Fixture;
-use crate::support::Limit;
-use crate::support::ask_one;
-use crate::support::count;
-use crate::support::midnight;
-use crate::support::remaining;
-use crate::support::resets;
+use crate::support::{Fixture, Limit, ask_one, count, midnight, remaining, resets};
 
 pub(crate) async fn a_log_of_five_entries_waits_four_seconds(fixture: impl Fixture) {
     let limit = Limit::rates("1/second; 5/minute");

@@ -2,12 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::Fixture;
-use crate::support::Limit;
-use crate::support::ask;
-use crate::support::ask_one;
-use crate::support::passing;
-use crate::support::remaining;
+use crate::support::{Fixture, Limit, ask, ask_one, passing, remaining};
 
 pub(crate) async fn a_free_charge_is_decided_and_never_charged(fixture: impl Fixture) {
     for (limit, key) in Limit::each("2/minute") {

@@ -2,13 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::Fixture;
-use crate::support::Limit;
-use crate::support::ask_as;
-use crate::support::look_as;
-use crate::support::passing;
-use crate::support::remaining;
-use crate::support::remember;
+use crate::support::{Fixture, Limit, ask_as, look_as, passing, remaining, remember};
 
 const DAY: u64 = 86_400;
 

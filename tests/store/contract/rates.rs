@@ -3,14 +3,9 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use portcullis::limit::Algorithm;
+use portcullis::rules::limit::Algorithm;
 
-use crate::support::Fixture;
-use crate::support::Limit;
-use crate::support::ask_one;
-use crate::support::count;
-use crate::support::remaining;
-use crate::support::resets;
+use crate::support::{Fixture, Limit, ask_one, count, remaining, resets};
 
 const ALGORITHMS: [Algorithm; 5] = [
     Algorithm::SlidingWindowLog,

@@ -1,22 +1,12 @@
 //! Slots that are reserved until the outcome is known.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use portcullis::limit::Algorithm;
+use portcullis::rules::limit::Algorithm;
 
-use crate::support::Fixture;
-use crate::support::Limit;
-use crate::support::ask;
-use crate::support::ask_one;
-use crate::support::count;
-use crate::support::keep;
-use crate::support::passing;
-use crate::support::remaining;
-use crate::support::resets;
-use crate::support::take_back;
+use crate::support::{Fixture, Limit, ask, ask_one, count, keep, passing, remaining, resets, take_back};
 
 pub(crate) async fn a_guess_that_fails_keeps_its_slot_and_one_that_succeeds_gives_it_back(fixture: impl Fixture) {
     for (limit, name) in Limit::each("3/minute").map(|(limit, name)| (limit.failures(), name)) {

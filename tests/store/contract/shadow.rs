@@ -1,11 +1,6 @@
 //! Limits in shadow: decided and counted as if each stood alone.
 
-use crate::support::Fixture;
-use crate::support::Limit;
-use crate::support::ask;
-use crate::support::ask_one;
-use crate::support::passing;
-use crate::support::remaining;
+use crate::support::{Fixture, Limit, ask, ask_one, passing, remaining};
 
 pub(crate) async fn a_shadow_denies_nobody(fixture: impl Fixture) {
     let (shadow, binding) = (Limit::rates("1/minute").shadow(), Limit::rates("5/minute"));

@@ -4,14 +4,7 @@ use std::time::Duration;
 
 use portcullis::store::Store;
 
-use crate::support::Fixture;
-use crate::support::Limit;
-use crate::support::ask_one;
-use crate::support::count;
-use crate::support::forget;
-use crate::support::keep;
-use crate::support::remaining;
-use crate::support::take_back;
+use crate::support::{Fixture, Limit, ask_one, count, forget, keep, remaining, take_back};
 
 pub(crate) async fn a_denial_beside_a_slot_in_flight_asks_for_a_second(fixture: impl Fixture) {
     let limit = Limit::rates("2/minute").failures();

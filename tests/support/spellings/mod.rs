@@ -4,10 +4,7 @@ mod around;
 
 use std::collections::BTreeSet;
 
-use self::around::BEFORE;
-use self::around::BEHIND;
-use self::around::FEW_BEFORE;
-use self::around::FEW_BEHIND;
+use self::around::{BEFORE, BEHIND, FEW_BEFORE, FEW_BEHIND};
 
 /// Every spelling of an absolute path as the target of a request, the plain one among them.
 pub fn spellings(path: &str) -> BTreeSet<String> {

@@ -1,13 +1,46 @@
 //! Trusted proxies that are whole private ranges, and Unix sockets whose clients would all be one.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use ipnet::IpNet;
 
-use crate::config::compile::compiler::Compiler;
-use crate::config::raw::Document;
-use crate::config::raw::Spanned;
+use crate::config::compile::document::Compiler;
+use crate::config::compile::upstreams::server_url;
 use crate::config::raw::server::Listen;
+use crate::config::raw::{Document, Spanned, Text};
+use crate::listen::ListenAddress;
+use crate::upstream::Location;
+use crate::upstream::server::bare_host;
+
+/// Private ranges (RFC 1918, 3927, 4193, 4291, 6598). `fd00::/8` is the half of `fc00::/7` that is in use.
+const PRIVATE: [&str; 8] = [
+    "10.0.0.0/8",
+    "172.16.0.0/12",
+    "192.168.0.0/16",
+    "100.64.0.0/10",
+    "169.254.0.0/16",
+    "fc00::/7",
+    "fd00::/8",
+    "fe80::/10",
+];
+
+fn listeners(document: &Document) -> &[Listen] {
+    document.listen.get().map(|listen| &listen.items[..]).unwrap_or_default()
+}
+
+fn trusted_proxies(document: &Document) -> &[Spanned<IpNet>] {
+    let proxies = document.client_ip.get().and_then(|client| client.trusted_proxies.get());
+    proxies.map(|proxies| &proxies.items[..]).unwrap_or_default()
+}
+
+/// Whether machines outside private networks may connect there.
+fn is_public(address: IpAddr) -> bool {
+    let mut ranges = PRIVATE.iter().filter_map(|range| range.parse::<IpNet>().ok());
+    let address = address.to_canonical();
+    !address.is_loopback() && !ranges.any(|range| range.contains(&address))
+}
+
+// Servers that are a listener of this gateway: a request would come back to it without end.
 
 impl Compiler {
     /// A private range holds more machines than the proxies, and each of them may claim any client address.
@@ -28,7 +61,7 @@ impl Compiler {
         }
     }
 
-    /// Whoever connects to a Unix socket is a proxy for others.
+    /// Only proxies connect to a Unix socket.
     pub(super) fn warn_of_unix_sockets(&mut self, document: &Document) {
         let this_machine = IpAddr::from([127, 0, 0, 1]);
         if trusted_proxies(document).iter().any(|network| network.value.contains(&this_machine)) {
@@ -47,30 +80,50 @@ impl Compiler {
     }
 }
 
-fn listeners(document: &Document) -> &[Listen] {
-    document.listen.get().map(|listen| &listen.items[..]).unwrap_or_default()
+impl Compiler {
+    /// A request that the gateway sends to itself is sent again and again, until a bound of the process ends it.
+    pub(super) fn warn_of_loops(&mut self, document: &Document) {
+        let listeners = document.listen.get().map(|listen| &listen.items[..]).unwrap_or_default();
+        let addresses: Vec<&ListenAddress> =
+            listeners.iter().filter(|it| it.forwards()).filter_map(|it| Some(&it.address()?.value)).collect();
+        for text in servers(document) {
+            let own = server_address(&text.value)
+                .and_then(|server| addresses.iter().find(|listener| reaches(&server, listener)));
+            if let Some(own) = own {
+                let message = format!("`{}` is this gateway itself, which listens on `{own}`", text.value);
+                let help = "write where the application listens: requests would come back here without end";
+                self.mistakes.warn(text.at, message, help);
+            }
+        }
+    }
 }
 
-fn trusted_proxies(document: &Document) -> &[Spanned<IpNet>] {
-    let proxies = document.client_ip.get().and_then(|client| client.trusted_proxies.get());
-    proxies.map(|proxies| &proxies.items[..]).unwrap_or_default()
+/// Every text that may be the URL of a server.
+fn servers(document: &Document) -> impl Iterator<Item = &Text> {
+    let named = document.upstreams.get().into_iter().flat_map(|upstreams| &upstreams.entries);
+    let named = named.filter_map(|(_, upstream)| upstream.servers.get()).flat_map(|servers| &servers.items);
+    let routes = document.routes.get().into_iter().flat_map(|routes| &routes.items);
+    let routes = routes.filter_map(|route| route.upstream.get());
+    document.upstream.get().into_iter().chain(named).chain(routes)
 }
 
-/// Whether machines outside private networks may connect there.
-fn is_public(address: IpAddr) -> bool {
-    let mut ranges = PRIVATE.iter().filter_map(|range| range.parse::<IpNet>().ok());
-    let address = address.to_canonical();
-    !address.is_loopback() && !ranges.any(|range| range.contains(&address))
+/// Where a server is, if its URL says so by itself.
+fn server_address(url: &str) -> Option<ListenAddress> {
+    let server = server_url(url).ok()?;
+    let usual = if server.verified_as.is_some() { 443 } else { 80 };
+    let authority = match &server.location {
+        Location::Authority(authority) => authority,
+        Location::UnixSocket(name) => return name.parse().ok(),
+    };
+    let host = bare_host(authority);
+    let address = if host == "localhost" { IpAddr::from([127, 0, 0, 1]) } else { host.parse().ok()? };
+    Some(SocketAddr::new(address, authority.port_u16().unwrap_or(usual)).into())
 }
 
-/// Private ranges (RFC 1918, 3927, 4193, 4291, 6598). `fd00::/8` is the half of `fc00::/7` that is in use.
-const PRIVATE: [&str; 8] = [
-    "10.0.0.0/8",
-    "172.16.0.0/12",
-    "192.168.0.0/16",
-    "100.64.0.0/10",
-    "169.254.0.0/16",
-    "fc00::/7",
-    "fd00::/8",
-    "fe80::/10",
-];
+/// Whether a connection to this address arrives at a listener. Loopback is the only address of the machine that is
+/// known here.
+fn reaches(server: &ListenAddress, listener: &ListenAddress) -> bool {
+    let (Some(server), Some(listener)) = (server.ip(), listener.ip()) else { return server == listener };
+    let is_local = server.ip().is_loopback() || server.ip().is_unspecified();
+    server.port() == listener.port() && (server.ip() == listener.ip() || listener.ip().is_unspecified() && is_local)
+}

@@ -1,25 +1,26 @@
 //! The messages that Envoy gets.
 
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use envoy_types::pb::envoy::extensions::filters::http::ext_proc::v3::ProcessingMode;
-use envoy_types::pb::envoy::service::ext_proc::v3::BodyResponse;
-use envoy_types::pb::envoy::service::ext_proc::v3::CommonResponse;
-use envoy_types::pb::envoy::service::ext_proc::v3::GrpcStatus;
-use envoy_types::pb::envoy::service::ext_proc::v3::HeaderMutation;
-use envoy_types::pb::envoy::service::ext_proc::v3::HeadersResponse;
-use envoy_types::pb::envoy::service::ext_proc::v3::ImmediateResponse;
-use envoy_types::pb::envoy::service::ext_proc::v3::ProcessingResponse;
-use envoy_types::pb::envoy::service::ext_proc::v3::TrailersResponse;
 use envoy_types::pb::envoy::service::ext_proc::v3::processing_request::Request as Part;
 use envoy_types::pb::envoy::service::ext_proc::v3::processing_response::Response as Answer;
+use envoy_types::pb::envoy::service::ext_proc::v3::{
+    BodyResponse, CommonResponse, GrpcStatus, HeaderMutation, HeadersResponse, ImmediateResponse, ProcessingResponse,
+    TrailersResponse,
+};
 use envoy_types::pb::envoy::r#type::v3::HttpStatus;
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tonic::Status;
+use tonic::codegen::tokio_stream::Stream;
 
-use crate::fronts::envoy::header_values;
-use crate::fronts::envoy::header_values::Write;
-use crate::fronts::envoy::judge::Denied;
-use crate::fronts::envoy::request_changes::RequestChanges;
-use crate::head::Fields;
-use crate::head::KnownName;
+use crate::fronts::envoy::check::RequestChanges;
+use crate::fronts::envoy::description;
+use crate::fronts::envoy::description::Write;
+use crate::fronts::envoy::service::Denied;
+use crate::wire::head::{Fields, KnownName};
 
 /// Answers Envoy, which waits for an answer to each part that it shows.
 #[derive(Debug)]
@@ -76,7 +77,7 @@ impl Replies {
     pub(super) fn deny(&self, denied: Denied) {
         let Denied { status, fields, body } = denied;
         let grpc_status = fields.get(KnownName::GRPC_STATUS).and_then(|code| str::from_utf8(code).ok()?.parse().ok());
-        let set_headers = header_values::of_answer(&fields, header_values::raw);
+        let set_headers = description::of_answer(&fields, description::raw);
         let immediate = ImmediateResponse {
             status: Some(HttpStatus { code: i32::from(status.as_u16()) }),
             headers: Some(HeaderMutation { set_headers, remove_headers: Vec::new() }),
@@ -96,7 +97,7 @@ impl Replies {
 
 /// Changes the request that the application gets.
 pub(super) fn of_request(changes: &RequestChanges) -> HeaderMutation {
-    let set = changes.set.iter().map(|(name, value)| header_values::raw(name.as_str(), value, Write::Replace));
+    let set = changes.set.iter().map(|(name, value)| description::raw(name.as_str(), value, Write::Replace));
     HeaderMutation {
         set_headers: set.collect(),
         remove_headers: changes.removed.iter().map(|name| name.as_str().to_owned()).collect(),
@@ -105,8 +106,66 @@ pub(super) fn of_request(changes: &RequestChanges) -> HeaderMutation {
 
 /// Adds fields to the answer that the client gets.
 pub(super) fn of_answer(fields: &Fields) -> HeaderMutation {
-    let set = fields.iter().map(|field| {
-        header_values::raw(field.name.as_str(), field.value, header_values::beside_the_answer(field.name))
-    });
+    let set = fields
+        .iter()
+        .map(|field| description::raw(field.name.as_str(), field.value, description::answer_field_write(field.name)));
     HeaderMutation { set_headers: set.collect(), remove_headers: Vec::new() }
+}
+
+// The replies to Envoy on a stream, while its session runs.
+
+/// The replies of a session, then its status. The session runs only while this is polled and all replies are taken, so that an
+/// asker that reads nothing is read no further. Dropped, as when the asker leaves, it drops the session.
+pub(in crate::fronts::envoy) struct ReplyStream {
+    replies: UnboundedReceiver<ProcessingResponse>,
+    session: Session,
+}
+
+enum Session {
+    Running(Pin<Box<dyn Future<Output = Result<(), Status>> + Send>>),
+    Failed(Status),
+    Over,
+}
+
+impl ReplyStream {
+    pub(super) fn run<F>(session: impl FnOnce(Replies) -> F) -> Self
+    where
+        F: Future<Output = Result<(), Status>> + Send + 'static,
+    {
+        let (sender, replies) = unbounded_channel();
+        Self { replies, session: Session::Running(Box::pin(session(Replies::new(sender)))) }
+    }
+}
+
+impl Stream for ReplyStream {
+    type Item = Result<ProcessingResponse, Status>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        loop {
+            if let Ok(reply) = this.replies.try_recv() {
+                return Poll::Ready(Some(Ok(reply)));
+            }
+            match &mut this.session {
+                Session::Running(session) => match session.as_mut().poll(cx) {
+                    Poll::Ready(Ok(())) => this.session = Session::Over,
+                    Poll::Ready(Err(status)) => this.session = Session::Failed(status),
+                    Poll::Pending if this.replies.is_empty() => return Poll::Pending,
+                    Poll::Pending => {}
+                },
+                Session::Failed(status) => {
+                    let status = status.clone();
+                    this.session = Session::Over;
+                    return Poll::Ready(Some(Err(status)));
+                }
+                Session::Over => return Poll::Ready(None),
+            }
+        }
+    }
+}
+
+impl fmt::Debug for ReplyStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReplyStream").finish_non_exhaustive()
+    }
 }

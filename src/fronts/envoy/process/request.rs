@@ -2,31 +2,27 @@
 
 use std::pin::pin;
 
-use envoy_types::pb::envoy::service::ext_proc::v3::HttpHeaders;
-use envoy_types::pb::envoy::service::ext_proc::v3::ProcessingRequest;
+use bytes::Bytes;
+use envoy_types::pb::envoy::extensions::filters::http::ext_proc::v3::processing_mode::BodySendMode;
 use envoy_types::pb::envoy::service::ext_proc::v3::processing_request::Request as Part;
+use envoy_types::pb::envoy::service::ext_proc::v3::{HeaderMutation, HttpBody, HttpHeaders, ProcessingRequest};
 use tonic::Status;
 
-use super::attributes;
-use super::attributes::Attributes;
 use super::replies;
-use super::request_parts::RequestParts;
-use super::response;
-use super::shown_stream::ShownStream;
-use crate::fronts::envoy::description;
-use crate::fronts::envoy::description::BadDescription;
-use crate::fronts::envoy::description::Description;
-use crate::fronts::envoy::description::PSEUDO_HEADERS;
-use crate::fronts::envoy::header_values;
-use crate::fronts::envoy::judge::judge;
-use crate::fronts::envoy::request_changes::OriginalFields;
+use crate::fronts::envoy::check::OriginalFields;
+use crate::fronts::envoy::description::{BadDescription, Description, PSEUDO_HEADERS};
+use crate::fronts::envoy::process::replies::ChangeablePart;
+use crate::fronts::envoy::process::session::ShownStream;
+use crate::fronts::envoy::process::{Attributes, session};
+use crate::fronts::envoy::service::judge;
+use crate::fronts::envoy::{description, process};
 use crate::gateway::Passed;
-use crate::gateway::admit::body::DescribedBody;
+use crate::gateway::body::{DescribedBody, DescribedBodyWriter, DescribedEnd};
 use crate::gateway::exchange::Exchange;
-use crate::gateway::facts::Front;
-use crate::pool::Pooled;
+use crate::gateway::stages::Front;
+use crate::words::pool::Pooled;
 
-/// What has become of the request of a stream.
+/// The state of the request of a stream.
 #[derive(Debug)]
 pub(super) enum Decided {
     Passed(Pooled<Exchange>),
@@ -71,7 +67,6 @@ pub(super) async fn decide(
     };
     match judged {
         Ok(Passed { mut exchange, .. }) => {
-            exchange.set_passed_on();
             let changes = replies::of_request(&original.changes(&mut exchange));
             parts.let_pass(stream, changes);
             Ok(Decided::Passed(exchange))
@@ -86,7 +81,7 @@ pub(super) async fn decide(
 /// Why Envoy has answered by itself, as when a timeout has passed, where the message shows that answer.
 fn reason_of_envoy(message: &ProcessingRequest) -> Result<Option<&str>, BadDescription> {
     let Some(Part::ResponseHeaders(_)) = message.request else { return Ok(None) };
-    let own = response::own_answer(&message.attributes)?;
+    let own = session::own_answer(&message.attributes)?;
     Ok(own.map(|(reason, _)| reason))
 }
 
@@ -97,15 +92,109 @@ fn describe(
     attributes: &Attributes,
 ) -> Result<(), BadDescription> {
     let headers = headers.headers.ok_or(BadDescription::Missing("request_headers"))?;
-    if header_values::has_two_values(&headers.headers) {
+    if description::has_two_values(&headers.headers) {
         return Err(BadDescription::Twice("request_headers"));
     }
-    for (name, value) in headers.headers.iter().map(header_values::name_and_value) {
+    for (name, value) in headers.headers.iter().map(description::name_and_value) {
         description.add(name, value)?;
     }
-    if let Some(source) = attributes::text(attributes, PSEUDO_HEADERS.source)? {
+    if let Some(source) = process::text(attributes, PSEUDO_HEADERS.source)? {
         let address = description::address(source);
         description.source = Some(address.ok_or(BadDescription::Malformed(PSEUDO_HEADERS.source))?);
     }
     Ok(())
+}
+
+// The parts of a request that Envoy has shown, and that wait for the decision.
+
+/// A part takes little memory. Envoy sends what it buffers, a few hundred KiB, in parts of 16 KiB.
+const MAX_UNANSWERED: usize = 256;
+
+/// The head, which is answered when the decision needs the body or is there; and the parts behind it.
+#[derive(Debug)]
+pub(super) struct RequestParts {
+    pub(super) body: DescribedBodyWriter,
+    /// How many bytes of the body may be read.
+    bound: usize,
+    /// How many have come.
+    shown: usize,
+    /// Something comes behind the head.
+    is_open: bool,
+    pub(super) is_head_answered: bool,
+    unanswered: Vec<Part>,
+}
+
+impl RequestParts {
+    /// The bytes after the head are a body unless the request `is_upgrade`.
+    pub(super) fn new(body: DescribedBodyWriter, bound: usize, is_open: bool, is_upgrade: bool) -> Self {
+        if !is_open || is_upgrade {
+            body.end(DescribedEnd::Whole);
+        }
+        Self { body, bound, shown: 0, is_open, is_head_answered: false, unanswered: Vec::new() }
+    }
+
+    /// Whether more parts may come before the decision.
+    pub(super) fn has_room(&self) -> bool {
+        self.unanswered.len() < MAX_UNANSWERED
+    }
+
+    /// A limit reads the body, which comes behind the answer to the head.
+    pub(super) fn ask_for_body(&mut self, stream: &mut ShownStream) -> Result<(), Status> {
+        if stream.modes.request_body == Some(BodySendMode::None) {
+            return Err(stream.context.bad_description(BadDescription::Missing("request_body")));
+        }
+        self.is_head_answered = true;
+        let modes = stream.modes.ask_for_start_of_body();
+        stream.replies.change(ChangeablePart::RequestHeaders, None, modes);
+        Ok(())
+    }
+
+    /// Takes a part of the request. Its answer waits for the decision.
+    pub(super) fn take(&mut self, stream: &ShownStream, part: Part) -> Result<(), Status> {
+        match part {
+            Part::RequestBody(HttpBody { body, end_of_stream, .. }) => {
+                let left = self.bound.saturating_sub(self.shown);
+                self.shown += body.len();
+                // A copy of what may be read: the message is not kept.
+                self.body.push(Bytes::copy_from_slice(&body[..body.len().min(left)]));
+                if self.shown > self.bound {
+                    self.body.end(DescribedEnd::Cut);
+                } else if end_of_stream {
+                    self.body.end(DescribedEnd::Whole);
+                } else if stream.modes.sends_one_message() {
+                    self.body.end(DescribedEnd::Cut);
+                }
+                self.unanswered.push(Part::RequestBody(HttpBody::default()));
+            }
+            Part::RequestTrailers(trailers) => {
+                self.body.end(DescribedEnd::Whole);
+                self.unanswered.push(Part::RequestTrailers(trailers));
+            }
+            Part::RequestHeaders(_) => {
+                return Err(stream.context.bad_description(BadDescription::Twice("request_headers")));
+            }
+            Part::ResponseHeaders(_) | Part::ResponseBody(_) | Part::ResponseTrailers(_) => {
+                return Err(stream.context.bad_description(BadDescription::Undecided));
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets all parts go on, and changes the head, if it has not gone yet.
+    pub(super) fn let_pass(self, stream: &mut ShownStream, changes: HeaderMutation) {
+        let mut changes = Some(changes);
+        if !self.is_head_answered {
+            let modes = stream.modes.ask_for_no_body(self.is_open);
+            stream.replies.change(ChangeablePart::RequestHeaders, changes.take(), modes);
+        }
+        for part in &self.unanswered {
+            match part {
+                // Envoy keeps the head back until it has the answer to a body that comes in one message.
+                Part::RequestBody(_) if stream.modes.sends_one_message() => {
+                    stream.replies.change(ChangeablePart::RequestBody, changes.take(), None);
+                }
+                part => stream.replies.pass_on(part),
+            }
+        }
+    }
 }

@@ -1,23 +1,24 @@
 //! One stream: a request, and then its answer; or an answer of Envoy to a request that it does not show.
 
-use envoy_types::pb::envoy::service::ext_proc::v3::HttpHeaders;
-use envoy_types::pb::envoy::service::ext_proc::v3::ProcessingRequest;
+use envoy_types::pb::envoy::config::core::v3::{HeaderMap, HeaderValueOption};
 use envoy_types::pb::envoy::service::ext_proc::v3::external_processor_server::ExternalProcessor;
 use envoy_types::pb::envoy::service::ext_proc::v3::processing_request::Request as Part;
-use tonic::Request;
-use tonic::Response;
-use tonic::Status;
-use tonic::Streaming;
+use envoy_types::pb::envoy::service::ext_proc::v3::{HeaderMutation, HttpHeaders, ProcessingRequest};
+use http::StatusCode;
+use tonic::{Request, Response, Status, Streaming};
 
-use super::attributes::Attributes;
-use super::modes::Modes;
-use super::reply_stream::ReplyStream;
 use super::request;
 use super::request::Decided;
-use super::response;
-use super::shown_stream::ShownStream;
-use crate::fronts::envoy::call_context::CallContext;
-use crate::fronts::envoy::description::BadDescription;
+use crate::fronts::envoy::description::{BadDescription, Write};
+use crate::fronts::envoy::process::replies::{ChangeablePart, Replies, ReplyStream};
+use crate::fronts::envoy::process::{Attributes, Modes, replies, unanswered};
+use crate::fronts::envoy::service::CallContext;
+use crate::fronts::envoy::{call, description, process};
+use crate::gateway::exchange::Exchange;
+use crate::gateway::{ShownAnswer, Unanswered};
+use crate::rules::outcome::inspection::BodyEnd;
+use crate::wire::head::{Fields, KnownName, Name};
+use crate::words::pool::Pooled;
 
 #[tonic::async_trait]
 impl ExternalProcessor for CallContext {
@@ -30,8 +31,8 @@ impl ExternalProcessor for CallContext {
     }
 }
 
-/// Runs a stream to its end. Dropped before, as when the client leaves, it gives back what is reserved for a request that the
-/// application did not get.
+/// Runs a stream to its end. If it is dropped before, because the client left, it releases the reservation of a request
+/// that the application did not get.
 async fn run(mut stream: ShownStream) -> Result<(), Status> {
     let Some(first) = stream.next().await? else { return Ok(()) };
     stream.modes = Modes::of(first.protocol_config);
@@ -49,7 +50,7 @@ async fn run(mut stream: ShownStream) -> Result<(), Status> {
         Decided::AnsweredByEnvoy(answer) => return let_own_answer_pass(stream, *answer).await,
     };
     let Some((headers, attributes)) = answer_head(&mut stream).await? else { return Ok(()) };
-    response::observe(&mut stream, exchange, headers, &attributes).await
+    observe(&mut stream, exchange, headers, &attributes).await
 }
 
 /// Lets an answer go on that Envoy has made before it showed the request, or before the decision: none is awaited any more.
@@ -68,7 +69,7 @@ async fn let_own_answer_pass(mut stream: ShownStream, first: ProcessingRequest) 
 
 fn check_own_answer(part: &Part, attributes: &Attributes) -> Result<(), BadDescription> {
     let goes_on = match part {
-        Part::ResponseHeaders(_) => response::own_answer(attributes)?.is_some(),
+        Part::ResponseHeaders(_) => own_answer(attributes)?.is_some(),
         Part::ResponseBody(_) | Part::ResponseTrailers(_) => true,
         Part::RequestHeaders(_) | Part::RequestBody(_) | Part::RequestTrailers(_) => false,
     };
@@ -85,4 +86,108 @@ async fn answer_head(stream: &mut ShownStream) -> Result<Option<(HttpHeaders, At
         }
     }
     Ok(None)
+}
+
+// The shared state of all parts of a stream.
+
+/// A stream of messages. Envoy waits for an answer to each.
+#[derive(Debug)]
+pub(super) struct ShownStream {
+    pub(super) context: CallContext,
+    pub(super) messages: Streaming<ProcessingRequest>,
+    pub(super) replies: Replies,
+    pub(super) modes: Modes,
+}
+
+impl ShownStream {
+    /// The next message; `None` after the last. Where the future is dropped, no byte is lost.
+    pub(super) async fn next(&mut self) -> Result<Option<ProcessingRequest>, Status> {
+        let message = self.messages.message().await.map_err(call::unreadable);
+        if let Err(status) = &message {
+            self.context.unreadable(status);
+        }
+        message
+    }
+
+    /// Lets a part go on that needs no decision. A stream has one request, which was decided.
+    pub(super) fn pass_on(&self, part: &Part) -> Result<(), Status> {
+        if matches!(part, Part::RequestHeaders(_)) {
+            return Err(self.context.bad_description(BadDescription::Twice("request_headers")));
+        }
+        self.replies.pass_on(part);
+        Ok(())
+    }
+}
+
+// Observes the answer to the request of a stream.
+
+const CODE_DETAILS: &str = "response.code_details";
+
+/// Settles the request by its answer, and keeps its concurrency slots until the stream ends.
+pub(super) async fn observe(
+    stream: &mut ShownStream,
+    exchange: Pooled<Exchange>,
+    headers: HttpHeaders,
+    attributes: &Attributes,
+) -> Result<(), Status> {
+    let is_through = headers.end_of_stream;
+    let shown = headers.headers.and_then(|map| read_head(&map));
+    let Some((status, fields)) = shown else {
+        return Err(stream.context.bad_description(BadDescription::Missing("response_headers")));
+    };
+    let own = own_answer(attributes).map_err(|bad| stream.context.bad_description(bad))?;
+    let mut answer = match own {
+        Some((details, unanswered)) => ShownAnswer::missing(exchange, status, unanswered, details).await,
+        None => ShownAnswer::begin(exchange, status, &fields, is_through).await,
+    };
+    let mut changes = replies::of_answer(&answer.own_fields());
+    changes.set_headers.extend(device_cookie(&mut answer));
+    let modes = if is_through { None } else { stream.modes.ask_for_answer(answer.needed_body()) };
+    stream.replies.change(ChangeablePart::ResponseHeaders, Some(changes), modes);
+    while let Some(message) = stream.next().await? {
+        match message.request {
+            Some(Part::ResponseBody(body)) => {
+                answer.feed(&body.body).await;
+                if body.end_of_stream {
+                    answer.end(BodyEnd::Whole).await;
+                }
+                // Where Envoy keeps the head back until it has this answer, the cookie is still in time.
+                let cookie = device_cookie(&mut answer);
+                let changes =
+                    cookie.map(|cookie| HeaderMutation { set_headers: vec![cookie], ..HeaderMutation::default() });
+                stream.replies.change(ChangeablePart::ResponseBody, changes, None);
+            }
+            Some(Part::ResponseTrailers(trailers)) => {
+                answer.end(BodyEnd::Whole).await;
+                stream.replies.pass_on(&Part::ResponseTrailers(trailers));
+            }
+            Some(part) => stream.pass_on(&part)?,
+            None => {}
+        }
+    }
+    answer.end(BodyEnd::Cut).await;
+    Ok(())
+}
+
+/// Why Envoy has answered by itself. `None`: the application has answered, or Envoy is not set up to say who has.
+pub(super) fn own_answer(attributes: &Attributes) -> Result<Option<(&str, Unanswered)>, BadDescription> {
+    let details = process::text(attributes, CODE_DETAILS)?;
+    Ok(details.and_then(|details| Some((details, unanswered(details)?))))
+}
+
+fn read_head(map: &HeaderMap) -> Option<(StatusCode, Fields)> {
+    let (mut status, mut fields) = (None, Fields::default());
+    for (name, value) in map.headers.iter().map(description::name_and_value) {
+        match name {
+            ":status" => status = StatusCode::from_bytes(value).ok(),
+            name => fields.append(Name::of(name), value),
+        }
+    }
+    Some((status?, fields))
+}
+
+/// The device cookie of a success, once.
+fn device_cookie(answer: &mut ShownAnswer) -> Option<HeaderValueOption> {
+    let cookie = answer.take_device_cookie()?;
+    Some(description::raw(KnownName::SET_COOKIE.as_str(), cookie.as_bytes(), Write::Append))
 }

@@ -1,12 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::listen::http2::frame::CONTINUATION;
-use crate::listen::http2::frame::END_HEADERS;
-use crate::listen::http2::frame::END_STREAM;
-use crate::listen::http2::frame::PADDED;
-use crate::listen::http2::frame::PRIORITY;
 use crate::listen::http2::head::ParsedHead;
+use crate::wire::http2::{CONTINUATION, END_HEADERS, END_STREAM, PADDED, PRIORITY};
 
 fn of_stream(stream: u8, kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
     let length = u8::try_from(payload.len()).unwrap();

@@ -1,35 +1,21 @@
 use std::collections::HashSet;
-use std::iter;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
+use std::{iter, thread};
 
-use http::Method;
-use http::StatusCode;
+use http::{Method, StatusCode};
 use proptest::prelude::*;
 
-use super::super::DecisionFacts;
-use super::super::KeptCause;
-use super::super::KeptLimit;
-use super::super::PolicyFacts;
-use super::super::RequestStory;
-use super::super::Viewer;
-use super::super::samples;
-use super::super::samples::TIME;
-use super::super::samples::identity;
-use super::super::samples::limit_facts;
-use super::super::samples::record;
-use super::super::shard::OLDER;
+use super::super::samples::{TIME, identity, limit_facts, record};
+use super::super::{DecisionFacts, KeptCause, KeptLimit, PolicyFacts, RequestStory, Viewer, samples};
 use super::*;
-use crate::clock::Timestamp;
-use crate::key::OperatorKey;
-use crate::limit::ActionSeverity;
-use crate::limit::LimitId;
-use crate::limit::Standing;
-use crate::record::DecisionLabel;
-use crate::record::RequestRecord;
-use crate::route::RouteId;
+use crate::record::kept_requests::ring::OLDER;
+use crate::record::{DecisionLabel, RequestRecord};
+use crate::rules::key::OperatorKey;
+use crate::rules::limit::{ActionSeverity, LimitId, Standing};
+use crate::rules::route::RouteId;
+use crate::words::clock::Timestamp;
 
 /// What is kept of one request.
 #[derive(Clone, Debug)]
@@ -106,6 +92,7 @@ fn keep(kept: &KeptRequests, number: u32, client: [u8; 4]) {
 }
 
 const ATTACKER: [u8; 4] = [203, 0, 113, 1];
+
 const OWNER: [u8; 4] = [198, 51, 100, 7];
 
 #[test]
@@ -225,14 +212,14 @@ proptest! {
     fn memory_that_is_used_again_shows_nothing_of_an_earlier_request(requests in prop::collection::vec(told(), 2..20)) {
         let policy = policy();
         let story = |request: &KeptRequest| RequestStory::of(request, Viewer::ThisGateway);
-        let spare_before: Vec<_> = iter::from_fn(spare::take).collect();
+        let spare_before: Vec<_> = iter::from_fn(kept_request::take).collect();
         for (number, told) in (0..).zip(&requests) {
             let again = told.kept(&policy, number);
             // Nothing is spare now, so that this one has memory of its own.
             let fresh = told.kept(&policy, number);
             prop_assert_eq!(story(&again), story(&fresh));
             drop(fresh);
-            spare::put(again);
+            kept_request::put(again);
         }
         drop(spare_before);
     }

@@ -2,23 +2,14 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use super::*;
-use crate::key::OperatorKey;
-use crate::key::OperatorPart;
-use crate::limit::ActionSeverity;
-use crate::limit::LimitId;
 use crate::record::RequestRecord;
-use crate::record::kept_requests::DecisionFacts;
-use crate::record::kept_requests::KeptCause;
-use crate::record::kept_requests::samples::TIME;
-use crate::record::kept_requests::samples::facts;
-use crate::record::kept_requests::samples::kept;
-use crate::record::kept_requests::samples::limit_facts;
-use crate::record::kept_requests::samples::policy;
-use crate::record::kept_requests::samples::policy_with_only;
-use crate::record::kept_requests::samples::record;
+use crate::record::kept_requests::samples::{TIME, facts, kept, limit_facts, policy, policy_with_only, record};
+use crate::record::kept_requests::{DecisionFacts, KeptCause};
+use crate::rules::key::{OperatorKey, OperatorPart};
+use crate::rules::limit::{ActionSeverity, LimitId};
 
 fn limit(rates: &str) -> (LimitFacts, KeptLimit) {
-    let rates: crate::limit::Rates = rates.parse().unwrap();
+    let rates: crate::rules::limit::Rates = rates.parse().unwrap();
     let part = |selector: &str, value: &str, masked: Option<&str>| OperatorPart {
         selector: selector.to_owned(),
         value: value.to_owned(),

@@ -3,10 +3,8 @@
 use std::borrow::Cow;
 
 use super::*;
-use crate::replay::FieldNames;
-use crate::replay::LineContent;
-use crate::replay::LineReader;
 use crate::replay::formats::MAX_LINE;
+use crate::replay::{FieldNames, LineContent, LineReader};
 
 /// The request of the last line, with all lines read in their order, as `GET example.com /a 200`.
 #[track_caller]

@@ -1,6 +1,6 @@
 use super::*;
-use crate::clock::ManualClock;
-use crate::key::DisplayKey;
+use crate::rules::key::DisplayKey;
+use crate::words::clock::ManualClock;
 
 const SECOND: Duration = Duration::from_secs(1);
 

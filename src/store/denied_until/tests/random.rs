@@ -1,15 +1,11 @@
 //! Random histories of several keys: nothing is denied that Redis would let pass.
 
 use proptest::collection::vec;
-use proptest::prelude::Just;
-use proptest::prelude::Strategy;
-use proptest::prelude::any;
-use proptest::prop_oneof;
-use proptest::proptest;
+use proptest::prelude::{Just, Strategy, any};
+use proptest::{prop_oneof, proptest};
 
 use super::*;
-use crate::limit::Rate;
-use crate::limit::State;
+use crate::rules::limit::{Rate, State};
 
 fn any_rule() -> impl Strategy<Value = Rule> {
     let algorithm = prop_oneof![

@@ -9,9 +9,9 @@ use super::*;
 const KEYS: usize = 15_000;
 
 /// Keys with a charge of three.
-fn filled(clock: &ManualClock, rule: &Rule) -> Arc<MemoryStore> {
+fn filled(clock: &ManualClock, rule: &Rule) -> Arc<MovableStore> {
     let settings = Settings { max_keys: 4 * KEYS, max_sessions: 1000, snapshot: None };
-    let store = Arc::new(MemoryStore::new(&settings, Clock::Manual(clock.clone())));
+    let store = Arc::new(MovableStore::from(MemoryStore::new(&settings, Clock::Manual(clock.clone()))));
     for key in 0..KEYS as u128 {
         store.decide_now(&one(charge(rule, 2 * key + 1, 0)));
     }
@@ -54,11 +54,11 @@ fn keys_that_had_not_moved_to_a_successor_that_is_gone_count_on() {
 }
 
 /// A successor that replies to one request, and then reads nothing.
-fn reply_once(store: &Arc<MemoryStore>, mut stream: UnixStream, numbers: u64) -> UnixStream {
+fn reply_once(store: &Arc<MovableStore>, mut stream: UnixStream, numbers: u64) -> UnixStream {
     let mut slots = HashMap::new();
     let mut left = numbers;
     while left > 0 {
-        let RequestFrame { number, request } = frame::receive(&stream).expect("a request");
+        let RequestFrame { number, request } = message::receive(&stream).expect("a request");
         let reply = match request {
             HandoverRequest::Keys(KeysPiece(piece)) => {
                 store.read_keys(&piece, &mut slots).expect("keys");
@@ -72,7 +72,7 @@ fn reply_once(store: &Arc<MemoryStore>, mut stream: UnixStream, numbers: u64) ->
             other => panic!("{other:?}"),
         };
         let mut sent = Vec::new();
-        frame::push(&mut sent, &ReplyFrame { number, reply });
+        message::push(&mut sent, &ReplyFrame { number, reply });
         stream.write_all(&sent).expect("it is read");
         left -= 1;
     }
@@ -116,9 +116,9 @@ fn what_has_arrived_from_a_predecessor_that_is_gone_counts_here() {
     run(async {
         let (clock, rules) = (clock(), rules());
         let from = filled(&clock, &rules[0]);
-        let mut to = store(&clock);
+        let mut to = memory(&clock);
         to.hash_with(from.secret());
-        let to = Arc::new(to);
+        let to = Arc::new(MovableStore::from(to));
         let (ours, theirs) = UnixStream::pair().expect("two ends");
         let taking = task::spawn_blocking({
             let to = Arc::clone(&to);
@@ -133,7 +133,7 @@ fn what_has_arrived_from_a_predecessor_that_is_gone_counts_here() {
                 from.take_keys(&mut 0, 5000, &mut some, &mut HashMap::new());
                 let mut sent = Vec::new();
                 let request = HandoverRequest::Keys(KeysPiece(some));
-                frame::push(&mut sent, &RequestFrame { number: 1, request });
+                message::push(&mut sent, &RequestFrame { number: 1, request });
                 (&ours).write_all(&sent).expect("it is read");
             }
         });
@@ -152,7 +152,7 @@ fn both_processes_together_remember_no_more_keys_than_one() {
     // The keys of this test fall into every other shard.
     let settings = Settings { max_keys: 2 * KEYS, max_sessions: 1000, snapshot: None };
     let new = || MemoryStore::new(&settings, Clock::Manual(clock.clone()));
-    let from = Arc::new(new());
+    let from = Arc::new(MovableStore::from(new()));
     for key in 0..2 * KEYS as u128 {
         from.decide_now(&one(charge(&rules[0], 2 * key + 1, 0)));
     }
@@ -161,7 +161,7 @@ fn both_processes_together_remember_no_more_keys_than_one() {
     let asking = thread::spawn({
         let (from, rule) = (Arc::clone(&from), rules[0].clone());
         move || {
-            let to: Arc<MemoryStore> = takeover.recv().expect("it begins");
+            let to: Arc<MovableStore> = takeover.recv().expect("it begins");
             let (mut most, mut asked) = (0, 0);
             while !from.is_empty() {
                 // New keys, each beside one that may not have moved yet.

@@ -1,7 +1,6 @@
 //! How long the slowest request waits while counts move: prints it for an earlier version of the transfer too.
 
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 
@@ -15,7 +14,7 @@ struct Asked {
 
 /// Asks about two keys at a time, as fast as it gets answers.
 #[expect(clippy::disallowed_methods, reason = "it measures")]
-async fn ask(store: &MemoryStore, rule: &Rule, keys: u128, is_over: &AtomicBool) -> Asked {
+async fn ask(store: &MovableStore, rule: &Rule, keys: u128, is_over: &AtomicBool) -> Asked {
     let mut asked = Asked { requests: 0, slowest: Duration::ZERO };
     while !is_over.load(Ordering::Relaxed) {
         let key = || 2 * fastrand::u128(..keys) + 1;
@@ -37,7 +36,7 @@ fn measure(keys: usize, version: TransferVersion) {
     let (clock, rules) = (clock(), rules());
     let settings = Settings { max_keys: 2 * keys, max_sessions: 1000, snapshot: None };
     let new = || MemoryStore::new(&settings, Clock::Manual(clock.clone()));
-    let before = Arc::new(new());
+    let before = Arc::new(MovableStore::from(new()));
     for key in 0..keys as u128 {
         before.decide_now(&one(charge(&rules[0], 2 * key + 1, 0)));
     }

@@ -2,7 +2,7 @@
 
 use super::invocation::Invocation;
 use super::text;
-use crate::limit::Ladder;
+use crate::rules::limit::Ladder;
 use crate::store::bans::BanId;
 use crate::store::redis::settings::Time;
 

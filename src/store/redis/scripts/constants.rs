@@ -4,13 +4,11 @@ use std::fmt::Debug;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use crate::limit::Algorithm;
-use crate::limit::Rule;
-use crate::signing::key_ring::MAX_KEYS;
+use crate::rules::limit::{Algorithm, Rule};
 use crate::store::bans::index::MOST_BANS;
-use crate::store::parts::RESERVED_FOR;
-use crate::store::parts::WHOLE;
-use crate::store::redis::key_names::KEY_DIGITS;
+use crate::store::parts::{RESERVED_FOR, WHOLE};
+use crate::store::redis::settings::KEY_DIGITS;
+use crate::words::signing::MAX_KEYS;
 
 /// How a key is counted: which Lua functions look at it and charge it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

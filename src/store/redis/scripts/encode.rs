@@ -5,24 +5,11 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::constants::CounterKind;
-use super::constants::GIVEN_SLACK_MS;
-use super::constants::LEASE;
-use super::constants::ModeBit;
-use super::constants::SLACK_MS;
-use super::constants::SettlementCode;
-use crate::decision::Charge;
-use crate::decision::batch::Charged;
-use crate::decision::batch::Force;
-use crate::decision::batch::Items;
-use crate::limit::Algorithm;
-use crate::limit::Count;
-use crate::limit::Rate;
-use crate::limit::Rates;
-use crate::limit::Rule;
-use crate::store::leases::EndedLease;
-use crate::store::leases::LEASE_SPAN;
-use crate::store::leases::LeaseRequest;
+use super::constants::{CounterKind, GIVEN_SLACK_MS, LEASE, ModeBit, SLACK_MS, SettlementCode};
+use crate::rules::decision::Charge;
+use crate::rules::decision::batch::{Charged, Force, Items};
+use crate::rules::limit::{Algorithm, Count, Rate, Rates, Rule};
+use crate::store::leases::{EndedLease, LEASE_SPAN, LeaseRequest};
 use crate::store::redis::settings::Time;
 
 /// One argument.

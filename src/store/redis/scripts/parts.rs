@@ -4,11 +4,9 @@ use std::time::Duration;
 
 use redis::Value;
 
-use super::invocation::Invocation;
-use super::invocation::with_time;
+use super::invocation::{Invocation, with_time};
 use super::text;
-use crate::store::parts::PartAnswer;
-use crate::store::parts::PartCall;
+use crate::store::parts::{PartAnswer, PartCall};
 use crate::store::redis::settings::Time;
 
 /// The name of the table.

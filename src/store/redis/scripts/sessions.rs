@@ -2,12 +2,11 @@
 
 use super::invocation::Invocation;
 use super::text;
-use crate::clock::Timestamp;
-use crate::decision::SessionChange;
-use crate::decision::SignIn;
+use crate::rules::decision::{SessionChange, SignIn};
 use crate::store::redis::settings::Time;
-use crate::store::sessions::known::KnownSession;
-use crate::store::sessions::record;
+use crate::store::sessions::codec;
+use crate::store::sessions::codec::KnownSession;
+use crate::words::clock::Timestamp;
 
 /// The common part of all calls of the script.
 #[derive(Clone, Copy, Debug)]
@@ -44,8 +43,8 @@ impl SessionCall<'_> {
     pub(in crate::store::redis) fn sign_in(&self, sign_in: &SignIn) -> Invocation {
         let SignIn { account, keep, learned, carried } = sign_in;
         let mut invocation = self.call("sign");
-        let command = invocation.command.arg(&account.0.to_be_bytes()).arg(&record::write_keep(*keep));
-        command.arg(record::write_hashes(carried)).arg(record::write_hashes(learned));
+        let command = invocation.command.arg(&account.0.to_be_bytes()).arg(&codec::write_keep(*keep));
+        command.arg(codec::write_hashes(carried)).arg(codec::write_hashes(learned));
         invocation
     }
 
@@ -61,10 +60,10 @@ impl SessionCall<'_> {
                 }
                 SessionChange::Renew { old, new } => {
                     bytes.push(b'r');
-                    bytes.extend_from_slice(&record::write_hashes(&[*old, *new]));
+                    bytes.extend_from_slice(&codec::write_hashes(&[*old, *new]));
                     if let Some(KnownSession { account, keep, .. }) = known {
                         bytes.extend_from_slice(&account.0.to_be_bytes());
-                        bytes.extend_from_slice(&record::write_keep(*keep));
+                        bytes.extend_from_slice(&codec::write_keep(*keep));
                     }
                 }
             }
@@ -76,14 +75,14 @@ impl SessionCall<'_> {
     /// Sends sessions that Redis may not have.
     pub(in crate::store::redis) fn send(&self, sessions: &[KnownSession], now: Timestamp) -> Invocation {
         let mut invocation = self.call("send");
-        invocation.command.arg(record::write_learned(sessions, now));
+        invocation.command.arg(codec::write_learned(sessions, now));
         invocation
     }
 
     /// Tells that these sessions were used.
     pub(in crate::store::redis) fn tell_uses(&self, sessions: &[KnownSession], now: Timestamp) -> Invocation {
         let mut invocation = self.call("use");
-        invocation.command.arg(record::write_uses(sessions, now));
+        invocation.command.arg(codec::write_uses(sessions, now));
         invocation
     }
 

@@ -2,12 +2,11 @@
 //! algorithms.
 
 use std::borrow::Cow;
-use std::sync::LazyLock;
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 
 use super::constants;
 use super::constants::CounterKind;
-use crate::limit::Rule;
+use crate::rules::limit::Rule;
 
 /// A script and its hash.
 #[derive(Debug)]
@@ -100,11 +99,17 @@ pub(super) fn parts() -> &'static Script {
 pub(super) const ALL_KINDS: usize = 1 << 9;
 
 const CLOCK: &str = include_str!("lua/clock.lua");
+
 const EXPIRY: &str = include_str!("lua/expiry.lua");
+
 const LEASES: &str = include_str!("lua/leases.lua");
+
 const WRITE_CHARGE: &str = include_str!("lua/write_charge.lua");
+
 const NAMES: &str = include_str!("lua/names.lua");
+
 const KNOWN_CLIENT: &str = include_str!("lua/known_client.lua");
+
 const WITH_SUBJECTS: &str = include_str!("lua/with_subjects.lua");
 
 fn used(kinds: usize) -> Vec<CounterKind> {

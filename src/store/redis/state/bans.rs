@@ -13,26 +13,18 @@ use tracing::warn;
 use super::ban_queue::MOST_CHANGES;
 use super::keyring;
 use super::store::RedisStore;
-use crate::clock::Timestamp;
-use crate::limit::Ladder;
-use crate::store::bans::Ban;
-use crate::store::bans::BanId;
-use crate::store::bans::BanSubject;
-use crate::store::bans::Bans;
+use crate::rules::limit::Ladder;
 use crate::store::bans::ban::BanRecord;
-use crate::store::bans::text;
-use crate::store::bans::text::BanUpdate;
-use crate::store::bans::version::BanChange;
-use crate::store::bans::version::BanVersion;
+use crate::store::bans::codec::BanUpdate;
+use crate::store::bans::sync::{BanChange, BanVersion};
+use crate::store::bans::{Ban, BanId, BanSubject, Bans, codec};
 use crate::store::redis::scripts;
-use crate::store::redis::scripts::bans::BanCall;
-use crate::store::redis::scripts::bans::BanCommand;
-use crate::store::redis::scripts::bans::OutageBan;
-use crate::store::redis::scripts::bans::name;
-use crate::store::redis::topology::failure::Failure;
+use crate::store::redis::scripts::bans::{BanCall, BanCommand, OutageBan, name};
 use crate::store::redis::topology::links::Links;
+use crate::store::redis::topology::node::Failure;
 use crate::store::redis::topology::shared::SharedRedis;
-use crate::store::redis::transport::breaker::DownCause;
+use crate::store::redis::transport::fault::DownCause;
+use crate::words::clock::Timestamp;
 
 /// The shortest and the longest pause between syncs while changes arrive as messages.
 const SUBSCRIBED_PACE: Range<u64> = 15_000..30_000;
@@ -65,7 +57,7 @@ impl RedisStore {
         reason: &Arc<str>,
     ) -> Option<(BanRecord, bool)> {
         let ring = self.core.shared.key_ring.load();
-        let blob = text::blob(subject, reason, None, &ring);
+        let blob = codec::blob(subject, reason, None, &ring);
         let command = BanCommand::ban_by_limit(subject.id(), blob, ladder);
         let (begins, update) = read_answer(self.core.change_ban(command).await.ok()?)?;
         let mut record = update.record(subject.id(), bans.now(), &ring)?;
@@ -78,7 +70,7 @@ impl RedisStore {
     /// Sends a ban of an operator. `false`: it is not known whether Redis has it.
     pub(in crate::store) async fn ban_by_operator(&self, bans: &Bans, record: &BanRecord) -> bool {
         let ring = self.core.shared.key_ring.load();
-        let blob = text::blob(&record.ban.subject, &record.ban.reason, record.sealed(), &ring);
+        let blob = codec::blob(&record.ban.subject, &record.ban.reason, record.sealed(), &ring);
         let command = BanCommand::ban_by_operator(record.ban.id, blob, record.length.as_micros());
         let answer = self.core.change_ban(command).await.ok().and_then(read_answer);
         let Some((_, update)) = answer else { return false };
@@ -100,7 +92,7 @@ impl RedisStore {
         };
         bans.receive_answer(version, &BanChange::Lift(id), true);
         let ring = self.core.shared.key_ring.load();
-        let lifted = now.parse().ok().and_then(|now| text::read_stored(id, text, now, bans.now(), &ring));
+        let lifted = now.parse().ok().and_then(|now| codec::read_stored(id, text, now, bans.now(), &ring));
         Ok(lifted.map(|record| record.ban))
     }
 }
@@ -215,7 +207,7 @@ async fn sync(shared: &SharedRedis, links: &Links, bans: &Bans) -> Result<Durati
         bans.set_version(now);
     }
     let unsent = bans.unsent();
-    // What is sent is to be read by gateways that come later: a Redis that lost its bans may have lost the keys too.
+    // Gateways that come later must be able to decrypt what is sent: a Redis that lost its bans may have lost the keys too.
     if (is_lost && before.is_some()) || !unsent.is_empty() {
         keyring::refresh(shared, bans).await;
     }
@@ -252,7 +244,7 @@ async fn send(
         };
         BanCommand::send(
             record.ban.id,
-            text::blob(&record.ban.subject, &record.ban.reason, record.sealed(), &ring),
+            codec::blob(&record.ban.subject, &record.ban.reason, record.sealed(), &ring),
             ban,
         )
     };
@@ -297,7 +289,7 @@ async fn load(shared: &SharedRedis, links: &Links, bans: &Bans, call: BanCall<'_
         for pair in fields.chunks_exact(2) {
             let (Some(id), Some(text)) = (word(&pair[0]), word(&pair[1])) else { continue };
             let Ok(id) = id.parse::<BanId>() else { continue };
-            if let Some(record) = text::read_stored(id, &text, now, bans.now(), &ring) {
+            if let Some(record) = codec::read_stored(id, &text, now, bans.now(), &ring) {
                 bans.load(record);
             }
         }

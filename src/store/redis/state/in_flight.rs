@@ -1,13 +1,25 @@
 //! The slots that requests of one core have taken in Redis, and the leases of these slots.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use smallvec::SmallVec;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
-use crate::key::KeyHash;
+use crate::rules::decision::Batch;
+use crate::rules::key::KeyHash;
+use crate::store::leases::ReturnedLease;
+use crate::store::redis::scripts;
+use crate::store::redis::state::decided::RedisDecision;
+use crate::store::redis::state::settle::join_all;
+use crate::store::redis::state::store::RedisCore;
+use crate::store::redis::topology::links::Links;
+use crate::store::redis::topology::shared::SharedRedis;
+
+/// A third of a lease: two renewals may fail.
+const RENEWED_AFTER: Duration = Duration::from_secs(10);
 
 /// The slots that requests of this core have taken in Redis.
 ///
@@ -104,8 +116,105 @@ fn add(all: &mut Vec<HolderSlots>, holder: u32, key: KeyHash) {
     }
 }
 
-/// A third of a lease: two renewals may fail.
-const RENEWED_AFTER: Duration = Duration::from_secs(10);
+// Notes taken slots, and renews the leases of long requests.
+
+/// How often the task looks for leases that are due.
+const RENEWAL_INTERVAL: Duration = Duration::from_secs(5);
+
+impl RedisCore {
+    /// Notes the slots that a batch has taken, by a command sent at `sent` or later.
+    pub(in crate::store::redis) fn note_slots(
+        self: &Arc<Self>,
+        batch: &Batch<'_>,
+        decided: &RedisDecision,
+        sent: Instant,
+    ) {
+        let slots: SmallVec<[(KeyHash, u32); 1]> = decided.slots(batch).map(|key| (key, decided.holder)).collect();
+        self.note_held_slots(&slots, sent);
+    }
+
+    /// Notes slots that requests have, and the number under which each is held, by a command sent at `sent` or later.
+    pub(in crate::store::redis) fn note_held_slots(self: &Arc<Self>, slots: &[(KeyHash, u32)], sent: Instant) {
+        for (key, holder) in slots {
+            self.in_flight.take(*key, *holder, sent);
+        }
+        if !slots.is_empty() && self.in_flight.needs_renewer() {
+            // Not one of the tasks that the end of the process waits for: these leases end with the process.
+            tokio::spawn(Arc::clone(self).renew_leases());
+        }
+    }
+
+    /// Renews the leases of long requests, until no request has a slot.
+    async fn renew_leases(self: Arc<Self>) {
+        while !self.in_flight.is_empty() {
+            sleep(RENEWAL_INTERVAL).await;
+            self.renew_due(Instant::now()).await;
+        }
+    }
+
+    /// Renews the leases that are due now.
+    async fn renew_due(&self, now: Instant) {
+        let due = self.by_slot(&self.in_flight.due_for_renewal(now));
+        join_all(due.iter().map(|(slot, slots)| async move {
+            if self.links.call(*slot, &self.leases(slots).renew()).await.is_ok() {
+                self.in_flight.renewed(slots.0, &slots.1, now);
+            }
+        }))
+        .await;
+    }
+
+    fn by_slot(&self, all: &[HolderSlots]) -> Vec<(u16, HolderSlots)> {
+        let mut by_slot: Vec<(u16, HolderSlots)> = Vec::new();
+        for (holder, keys) in all {
+            for key in keys {
+                let slot = self.slot(*key);
+                match by_slot.iter_mut().find(|(other, slots)| *other == slot && slots.0 == *holder) {
+                    Some((_, slots)) => slots.1.push(*key),
+                    None => by_slot.push((slot, (*holder, vec![*key]))),
+                }
+            }
+        }
+        by_slot
+    }
+
+    fn leases<'h>(&'h self, (holder, keys): &'h HolderSlots) -> scripts::SlotLeases<'h> {
+        let names = self.shared.settings.key_names();
+        scripts::SlotLeases { names, holder: *holder, keys }
+    }
+}
+
+impl RedisCore {
+    /// Gives back all leases of this process, because it ends.
+    pub(in crate::store::redis) async fn return_leases(&self) {
+        give_back(&self.shared, &self.links, &self.shared.leases.take_all()).await;
+    }
+}
+
+// Gives back leases whose units were not spent.
+
+/// How often leases are looked at while there are any.
+const ROUND: Duration = Duration::from_millis(100);
+
+/// Gives back what is left of leases that have ended, for ever: one task for the process.
+pub(in crate::store::redis) async fn follow(shared: Arc<SharedRedis>) {
+    let links = Links::unobserved(&shared);
+    loop {
+        shared.leases.begun().await;
+        sleep(ROUND).await;
+        give_back(&shared, &links, &shared.leases.take_ended()).await;
+    }
+}
+
+/// A call without an answer is not repeated: the units then count until the lease would have ended, and a window longer.
+async fn give_back(shared: &SharedRedis, links: &Links, returned: &[ReturnedLease]) {
+    let (names, channel) = (shared.settings.key_names(), shared.channel());
+    join_all(returned.iter().map(|lease| {
+        let invocation = scripts::return_lease(names, &channel, &shared.time, lease);
+        let slot = links.slot(names.name(lease.key).as_bytes());
+        async move { drop(links.call_best_effort(slot, &invocation).await) }
+    }))
+    .await;
+}
 
 #[cfg(test)]
 mod tests {

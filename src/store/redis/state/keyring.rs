@@ -1,7 +1,6 @@
 //! The signing keys of all gateways on one Redis, made from random seeds that Redis stores and the password that it
 //! does not store.
 
-use crate::store::key_ring::random_seed;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -10,13 +9,14 @@ use redis::Value;
 use tokio::time;
 use tokio::time::Instant;
 
-use crate::clock::Timestamp;
-use crate::signing::KeySeed;
 use crate::store::bans::Bans;
+use crate::store::key_ring::random_seed;
 use crate::store::redis::scripts;
 use crate::store::redis::topology::node::RedisNode;
 use crate::store::redis::topology::shared::SharedRedis;
 use crate::store::redis::transport::fault::ServerFault;
+use crate::words::clock::Timestamp;
+use crate::words::signing::KeySeed;
 
 /// How often this gateway asks for a new key. Until then it does not accept what another gateway signs with that key.
 const ROUND: Duration = Duration::from_secs(60);

@@ -9,16 +9,15 @@ use tokio::time;
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::core::RedisCore;
-use crate::store::parts::NextCall;
-use crate::store::parts::PartCall;
+use crate::store::parts::{NextCall, PartCall};
 use crate::store::redis::scripts::parts;
+use crate::store::redis::state::store::RedisCore;
 use crate::store::redis::topology::links::Links;
+use crate::store::redis::topology::node;
 use crate::store::redis::topology::node::RedisNode;
 use crate::store::redis::topology::shared::SharedRedis;
-use crate::store::redis::topology::slot;
 
-/// What gateways say on the channel when one comes or goes.
+/// The message of a gateway that comes or goes.
 const CHANGED: &str = "parts";
 
 /// The pause while all is as it should be.
@@ -75,7 +74,7 @@ impl RedisCore {
 
 async fn ask(shared: &SharedRedis, links: &Links, name: &str, call: &PartCall) -> NextCall {
     let invocation = parts::invocation(name, &shared.time, call);
-    let answer = links.call_best_effort(slot::of(name.as_bytes()), &invocation).await;
+    let answer = links.call_best_effort(node::of(name.as_bytes()), &invocation).await;
     let Some(answer) = answer.ok().and_then(|value| parts::read(&value)) else {
         return NextCall::Soon(Duration::ZERO);
     };
@@ -85,7 +84,7 @@ async fn ask(shared: &SharedRedis, links: &Links, name: &str, call: &PartCall) -
     let next = shared.part.answered(call, &answer);
     shared.notify();
     if answer.has_changed {
-        // Those that do not hear it call within a minute.
+        // A gateway that misses the message calls within a minute.
         let _ = links.publish(&shared.channel(), CHANGED).await;
     }
     next

@@ -4,21 +4,27 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use redis::Cmd;
-use redis::Value;
+use redis::{Cmd, Value};
 use tokio::sync::Mutex;
 use tokio::time;
 
-use super::join_all::join_all;
-use super::record_commands;
-use crate::clock::Timestamp;
+use crate::store::redis::ReceivedQuestions;
 use crate::store::redis::settings::Time;
+use crate::store::redis::state::settle::join_all;
 use crate::store::redis::topology::node::RedisNode;
 use crate::store::redis::topology::shared::SharedRedis;
-use crate::store::redis::transport::breaker::DownCause;
 use crate::store::redis::transport::connection::RedisConnection;
-use crate::store::redis::transport::fault::ServerFault;
-use crate::store::shared_records::HeardQuestions;
+use crate::store::redis::transport::fault::{DownCause, ServerFault};
+use crate::words::clock::Timestamp;
+
+/// How long a read may take. Whoever asks is answered without the others then.
+const READ_PATIENCE: Duration = Duration::from_millis(300);
+
+/// How long a write may take, which nobody waits for.
+const WRITE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// In bytes.
+const MAX_COMMAND: usize = 2 << 20;
 
 /// The records in Redis, over a connection of their own: a long answer delays no decision, and a failure opens no breaker.
 #[derive(Debug)]
@@ -56,7 +62,7 @@ impl RecordLink {
     }
 
     /// The questions that this process has heard.
-    pub fn questions(&self) -> &HeardQuestions {
+    pub fn questions(&self) -> &ReceivedQuestions {
         &self.shared.questions
     }
 
@@ -90,11 +96,10 @@ impl RecordLink {
         registration: Option<Registration>,
     ) -> Result<(usize, u64), RecordsUnavailable> {
         let prefix = &self.shared.settings.key_prefix;
-        let mut commands: Vec<Cmd> =
-            fields.chunk_by(in_batches()).map(|batch| record_commands::write(prefix, gateway, batch)).collect();
+        let mut commands: Vec<Cmd> = fields.chunk_by(in_batches()).map(|batch| write(prefix, gateway, batch)).collect();
         let batches = commands.len();
         if let Some(Registration { now, kept }) = registration {
-            commands.extend(record_commands::register(prefix, gateway, now, kept));
+            commands.extend(register(prefix, gateway, now, kept));
         }
         let (answers, number) = self.call_all(&commands, WRITE_PATIENCE).await?;
         let added = answers.iter().take(batches).map(|answer| match answer {
@@ -106,13 +111,13 @@ impl RecordLink {
 
     /// Removes fields of a gateway.
     pub async fn remove(&self, gateway: &str, fields: &[String]) -> Result<(), RecordsUnavailable> {
-        let command = record_commands::remove(&self.shared.settings.key_prefix, gateway, fields);
+        let command = remove(&self.shared.settings.key_prefix, gateway, fields);
         self.call(&command, WRITE_PATIENCE).await.map(drop)
     }
 
     /// The names of the gateways that have registered lately.
     pub async fn gateways(&self, now: Timestamp, kept: Duration) -> Result<Vec<String>, RecordsUnavailable> {
-        let command = record_commands::gateways(&self.shared.settings.key_prefix, now, kept);
+        let command = gateways(&self.shared.settings.key_prefix, now, kept);
         let (Value::Array(names), _) = self.call(&command, READ_PATIENCE).await? else { return Ok(Vec::new()) };
         Ok(names.into_iter().filter_map(|name| String::from_utf8(bytes(name)?).ok()).collect())
     }
@@ -124,8 +129,7 @@ impl RecordLink {
         fields: &[String],
     ) -> Result<Vec<Vec<Option<Vec<u8>>>>, RecordsUnavailable> {
         let prefix = &self.shared.settings.key_prefix;
-        let commands: Vec<Cmd> =
-            gateways.iter().map(|gateway| record_commands::read(prefix, gateway, fields)).collect();
+        let commands: Vec<Cmd> = gateways.iter().map(|gateway| read(prefix, gateway, fields)).collect();
         let (answers, _) = self.call_all(&commands, READ_PATIENCE).await?;
         let of_gateway = |answer: Value| match answer {
             Value::Array(contents) => contents.into_iter().map(bytes).collect(),
@@ -179,7 +183,7 @@ impl RecordLink {
 
     /// The connection to the server of the records.
     async fn current(&self) -> Result<(RedisConnection, u64), ServerFault> {
-        let set = record_commands::set(&self.shared.settings.key_prefix);
+        let set = set(&self.shared.settings.key_prefix);
         // Without the keys of all gateways none of them could read what this one writes.
         let has_keys = self.shared.keys_requested.load(Ordering::Acquire);
         let node = self.shared.owner_of(&set).filter(|_| has_keys).ok_or_else(ServerFault::timeout)?;
@@ -230,14 +234,71 @@ fn bytes(value: Value) -> Option<Vec<u8>> {
     }
 }
 
-/// How long a read may take. Whoever asks is answered without the others then.
-const READ_PATIENCE: Duration = Duration::from_millis(300);
+// The commands that keep the records of gateways. They are in one slot, by the part in braces.
 
-/// How long a write may take, which nobody waits for.
-const WRITE_PATIENCE: Duration = Duration::from_secs(2);
+/// More than any fleet has.
+const MOST_READ: usize = 2000;
 
-/// In bytes.
-const MAX_COMMAND: usize = 2 << 20;
+/// The name of the sorted set of all gateways, each with the moment in ms at which it registered.
+pub(super) fn set(prefix: &str) -> String {
+    format!("{prefix}:{{records}}:gateways")
+}
+
+/// The name of the hash of a gateway.
+fn hash(prefix: &str, gateway: &str) -> String {
+    format!("{prefix}:{{records}}:{gateway}")
+}
+
+/// Writes fields of a gateway. The answer is how many of them are new.
+pub(super) fn write<'f>(prefix: &str, gateway: &str, fields: impl IntoIterator<Item = &'f (&'f str, Vec<u8>)>) -> Cmd {
+    let mut command = redis::cmd("HSET");
+    command.arg(hash(prefix, gateway));
+    for (name, content) in fields {
+        command.arg(*name).arg(content);
+    }
+    command
+}
+
+/// Names a gateway in the set, which forgets those that have not registered for long. All of it expires.
+pub(super) fn register(prefix: &str, gateway: &str, now: Timestamp, kept: Duration) -> [Cmd; 4] {
+    let [mut add, mut expire, mut expire_set, mut forget] =
+        ["ZADD", "PEXPIRE", "PEXPIRE", "ZREMRANGEBYSCORE"].map(redis::cmd);
+    let kept_ms = kept.as_millis().to_string();
+    add.arg(set(prefix)).arg(millis(now)).arg(gateway);
+    expire.arg(hash(prefix, gateway)).arg(&kept_ms);
+    expire_set.arg(set(prefix)).arg(&kept_ms);
+    forget.arg(set(prefix)).arg("-inf").arg(format!("({}", oldest(now, kept)));
+    [add, expire, expire_set, forget]
+}
+
+/// Removes fields of a gateway.
+pub(super) fn remove(prefix: &str, gateway: &str, fields: &[String]) -> Cmd {
+    let mut command = redis::cmd("HDEL");
+    command.arg(hash(prefix, gateway)).arg(fields);
+    command
+}
+
+/// Reads the names of the gateways that have registered lately.
+pub(super) fn gateways(prefix: &str, now: Timestamp, kept: Duration) -> Cmd {
+    let mut command = redis::cmd("ZRANGEBYSCORE");
+    command.arg(set(prefix)).arg(oldest(now, kept)).arg("+inf").arg("LIMIT").arg(0).arg(MOST_READ);
+    command
+}
+
+/// Reads fields of a gateway.
+pub(super) fn read(prefix: &str, gateway: &str, fields: &[String]) -> Cmd {
+    let mut command = redis::cmd("HMGET");
+    command.arg(hash(prefix, gateway)).arg(fields);
+    command
+}
+
+fn oldest(now: Timestamp, kept: Duration) -> u128 {
+    u128::from(millis(now)).saturating_sub(kept.as_millis())
+}
+
+fn millis(moment: Timestamp) -> u64 {
+    moment.as_micros() / 1000
+}
 
 #[cfg(test)]
 mod tests {

@@ -10,38 +10,24 @@ use std::sync::Arc;
 use redis::Value;
 use smallvec::SmallVec;
 
-use super::core::RedisCore;
-use super::decided::RedisDecision;
-use super::give_back::take_out;
-use super::give_back::to_return;
-use super::join_all::join_all;
+use super::decided::{PartialVerdicts, RedisDecision};
 use super::settle::add;
-use super::slot_charges::ChargesBySlot;
-use super::slot_charges::SlotCharges;
-use super::slot_charges::split;
-use crate::decision::Batch;
-use crate::decision::Charge;
-use crate::decision::Verdict;
-use crate::decision::batch::Force;
-use crate::decision::batch::KnownClientKey;
-use crate::key::KeyHash;
+use crate::rules::decision::batch::{Force, KnownClientKey};
+use crate::rules::decision::{Batch, Charge, Verdict};
+use crate::rules::key::KeyHash;
 use crate::store::leases::AskedLeases;
 use crate::store::redis::scripts;
-use crate::store::redis::scripts::DecisionCall;
-use crate::store::redis::scripts::KeySettlement;
-use crate::store::redis::scripts::LeaseQuestions;
-use crate::store::redis::scripts::Purpose;
-use crate::store::redis::scripts::SettlementAction;
-use crate::store::redis::scripts::answer;
-use crate::store::redis::scripts::answer::Answer;
+use crate::store::redis::scripts::invocation::Answer;
+use crate::store::redis::scripts::{
+    DecisionCall, KeySettlement, LeaseQuestions, Purpose, SettlementAction, invocation,
+};
 use crate::store::redis::settings::Mode;
-use crate::timer::PeerTimedOut;
-use crate::timer::peer_timeout;
+use crate::store::redis::state::decided::{ChargesBySlot, SlotCharges, split, take_out, to_return};
+use crate::store::redis::state::settle::join_all;
+use crate::store::redis::state::store::RedisCore;
+use crate::words::timer::{PeerTimedOut, peer_timeout};
 
-/// The verdicts that are known, in the order of the batch.
-type Verdicts = Vec<Option<Verdict>>;
-
-/// Which charges of a batch surely have room, in its order. Of those that are missing it is not known.
+/// Whether each charge of a batch surely has room, in its order. It is unknown of the charges behind the last one.
 pub(super) type RoomyPlaces = SmallVec<[bool; 8]>;
 
 /// How much longer than the timeout of a silent server a decision waits for its answer, while the server answers others.
@@ -118,10 +104,10 @@ impl RedisCore {
         }
     }
 
-    async fn look_at(&self, batch: &Batch<'_>, known: &[KnownClientKey]) -> Verdicts {
+    async fn look_at(&self, batch: &Batch<'_>, known: &[KnownClientKey]) -> PartialVerdicts {
         let parts = self.parts(batch);
         let answers = join_all(parts.iter().map(|part| self.ask(part, known, Purpose::Look, 0))).await;
-        let mut verdicts: Verdicts = vec![None; batch.charges.len()];
+        let mut verdicts: PartialVerdicts = vec![None; batch.charges.len()];
         parts.iter().zip(answers).for_each(|(part, answer)| fill(&mut verdicts, part, answer.unwrap_or_default()));
         verdicts
     }
@@ -164,7 +150,7 @@ impl RedisCore {
         parts: &[SlotCharges<'_, '_>],
         roomy: &RoomyPlaces,
         holder: u32,
-    ) -> (Verdicts, bool) {
+    ) -> (PartialVerdicts, bool) {
         let (binding, shadows): (Vec<_>, Vec<_>) = parts.iter().partition(|part| part.binds());
         let decide_shadows = join_all(shadows.iter().map(|part| self.ask(part, &[], Purpose::Decide, holder)));
         let rounds = rounds(&binding, roomy);
@@ -186,8 +172,8 @@ impl RedisCore {
         parts: &[SlotCharges<'_, '_>],
         rounds: &[Vec<&SlotCharges<'_, '_>>],
         holder: u32,
-    ) -> (Verdicts, bool) {
-        let mut verdicts: Verdicts = vec![None; batch.charges.len()];
+    ) -> (PartialVerdicts, bool) {
+        let mut verdicts: PartialVerdicts = vec![None; batch.charges.len()];
         for (number, round) in rounds.iter().enumerate() {
             let answers = join_all(round.iter().map(|part| self.ask(part, &[], Purpose::Decide, holder))).await;
             let mut is_overload = false;
@@ -239,11 +225,12 @@ impl RedisCore {
         let patience = self.shared.settings.timeout * PATIENCE;
         let has_charged = |answer: &Value| {
             let is_charged = |verdict: &Verdict| verdict.charged.is_some();
-            answer::read(answer, &part.charges).is_some_and(|answer| answer.verdicts.iter().any(is_charged))
+            invocation::read(answer, &part.charges).is_some_and(|answer| answer.verdicts.iter().any(is_charged))
         };
         let answer = peer_timeout(patience, pin!(self.links.charge(part.slot, &invocation, has_charged))).await;
         let answer = answer.map_err(|PeerTimedOut| Overload)?;
-        let Some(Answer { mut verdicts, leased }) = answer.ok().and_then(|answer| answer::read(&answer, &part.charges))
+        let Some(Answer { mut verdicts, leased }) =
+            answer.ok().and_then(|answer| invocation::read(&answer, &part.charges))
         else {
             return Ok(None);
         };
@@ -298,7 +285,7 @@ fn without_exempt<'p>(batch: &Batch<'p>) -> Batch<'p> {
 }
 
 /// The verdicts of a whole batch, given those of [`without_exempt`].
-fn with_exempt(batch: &Batch<'_>, answers: Verdicts) -> Verdicts {
+fn with_exempt(batch: &Batch<'_>, answers: PartialVerdicts) -> PartialVerdicts {
     let mut answers = answers.into_iter();
     let all = batch.charges.iter();
     all.map(|charge| if charge.unless_known { Some(Verdict::exempt()) } else { answers.next().flatten() }).collect()

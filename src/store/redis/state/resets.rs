@@ -3,21 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::PushInfo;
-use redis::PushKind;
-use redis::Value;
+use redis::{PushInfo, PushKind, Value};
 use tokio::time;
 use tokio::time::Instant;
 use tracing::warn;
 
 use super::parts;
+use crate::store::key_ring::Resets;
+use crate::store::redis::Question;
 use crate::store::redis::topology::node::RedisNode;
 use crate::store::redis::topology::shared::SharedRedis;
-use crate::store::redis::transport::breaker::DownCause;
 use crate::store::redis::transport::connection::RedisConnection;
-use crate::store::redis::transport::fault::ServerFault;
-use crate::store::resets::Resets;
-use crate::store::shared_records::Question;
+use crate::store::redis::transport::fault::{DownCause, ServerFault};
 
 /// The pause between attempts to subscribe.
 const PACE: Duration = Duration::from_millis(250);

@@ -11,24 +11,17 @@ use tokio::time;
 use tracing::warn;
 
 use super::store::RedisStore;
-use crate::clock::Clock;
-use crate::clock::Timestamp;
-use crate::decision::SessionChange;
-use crate::decision::SignIn;
+use crate::rules::decision::{SessionChange, SignIn};
 use crate::store::Sessions;
 use crate::store::redis::scripts;
-use crate::store::redis::scripts::sessions::LoadPosition;
-use crate::store::redis::scripts::sessions::SessionCall;
-use crate::store::redis::scripts::sessions::name;
-use crate::store::redis::topology::failure::Failure;
+use crate::store::redis::scripts::sessions::{LoadPosition, SessionCall, name};
 use crate::store::redis::topology::links::Links;
+use crate::store::redis::topology::node::Failure;
 use crate::store::redis::topology::shared::SharedRedis;
-use crate::store::redis::transport::breaker::DownCause;
-use crate::store::sessions::known::KnownSession;
-use crate::store::sessions::record::SessionRecord;
-use crate::store::sessions::record::read_hashes;
-use crate::store::sessions::sync::SessionPage;
-use crate::store::sessions::version::SessionVersion;
+use crate::store::redis::transport::fault::DownCause;
+use crate::store::sessions::codec::{KnownSession, SessionRecord, read_hashes};
+use crate::store::sessions::sync::{SessionPage, SessionVersion};
+use crate::words::clock::{Clock, Timestamp};
 
 /// The shortest and the longest pause between syncs while changes arrive as messages.
 const SUBSCRIBED_PACE: Range<u64> = 15_000..30_000;
@@ -47,6 +40,7 @@ const USES_PACE: Duration = Duration::from_secs(1);
 
 /// How many sessions are sent in one call, for which the server takes a millisecond, and in one sync.
 const SENT_AT_ONCE: usize = 200;
+
 const MOST_SENT: usize = 10_000;
 
 impl RedisStore {

@@ -1,22 +1,22 @@
 //! Settles requests: one call for each hash slot, all at once.
 
-use crate::store::unsettled::was_reset;
+use std::future::poll_fn;
+use std::task::Poll;
+
 use redis::Value;
 
-use super::core::RedisCore;
-use super::join_all::join_all;
-use crate::clock::Timestamp;
-use crate::decision::Settlement;
-use crate::decision::batch::Ledger;
-use crate::key::KeyHash;
-use crate::limit::Rule;
+use crate::rules::decision::Settlement;
+use crate::rules::decision::batch::Ledger;
+use crate::rules::key::KeyHash;
+use crate::rules::limit::Rule;
 use crate::store::redis::scripts;
-use crate::store::redis::scripts::KeySettlement;
-use crate::store::redis::scripts::SettlementAction;
-use crate::store::redis::scripts::answer;
-use crate::store::redis::topology::failure::Failure;
+use crate::store::redis::scripts::{KeySettlement, SettlementAction, invocation};
+use crate::store::redis::state::store::RedisCore;
+use crate::store::redis::topology::node::Failure;
+use crate::store::unsettled::was_reset;
+use crate::words::clock::Timestamp;
 
-/// What Redis answered to settlements.
+/// The answer of Redis to settlements.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct SettleOutcome {
     /// Every server answered, and published its message to all gateways.
@@ -45,7 +45,7 @@ impl RedisCore {
         self.settle_all(keys.filter_map(|key| self.released(key))).await;
     }
 
-    /// What is to be given back of a slot whose request has ended. `None`: nothing, a lease has taken it.
+    /// The call that gives back the slot of a request that has ended. `None`: there is none, a lease has taken the slot.
     fn released(&self, key: KeyHash) -> Option<KeySettlement<'static>> {
         let holder = self.in_flight.give_back(key)?;
         let action = SettlementAction::Release { holder, slots: 1 };
@@ -76,7 +76,7 @@ impl RedisCore {
         let names = self.shared.settings.key_names();
         let invocation = scripts::settle(names, &self.shared.channel(), &self.shared.time, entries);
         let answer: Result<Value, Failure> = self.links.call(slot, &invocation).await;
-        let Some((published, moment, places)) = answer.ok().and_then(|answer| answer::settled(&answer)) else {
+        let Some((published, moment, places)) = answer.ok().and_then(|answer| invocation::settled(&answer)) else {
             return SettleOutcome::default();
         };
         let reopened = places.into_iter().filter_map(|place| entries.get(place)).map(|entry| entry.key);
@@ -87,7 +87,7 @@ impl RedisCore {
         SettleOutcome { complete: published, reopened: reopened.collect(), resets: resets.collect() }
     }
 
-    /// What is to be settled in Redis, if anything.
+    /// The settlement for Redis, if it needs one.
     fn entry<'e>(&self, settlement: &Settlement<'e>) -> Option<KeySettlement<'e>> {
         let (key, action) = match *settlement {
             Settlement::Release(key) => return self.released(key),
@@ -116,5 +116,45 @@ pub(in crate::store::redis) fn add<T>(slots: &mut Vec<(u16, Vec<T>)>, slot: u16,
     match slots.iter_mut().find(|(other, _)| *other == slot) {
         Some((_, some)) => some.push(one),
         None => slots.push((slot, vec![one])),
+    }
+}
+
+// Waits for several futures at once.
+
+/// Waits for all futures at once, and returns their outputs in the same order.
+pub(in crate::store) async fn join_all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
+    let mut running: Vec<_> = futures.into_iter().map(|future| (Box::pin(future), None)).collect();
+    poll_fn(|context| {
+        let mut is_pending = false;
+        for (future, output) in running.iter_mut().filter(|(_, output)| output.is_none()) {
+            match future.as_mut().poll(context) {
+                Poll::Ready(done) => *output = Some(done),
+                Poll::Pending => is_pending = true,
+            }
+        }
+        if is_pending { Poll::Pending } else { Poll::Ready(()) }
+    })
+    .await;
+    running.into_iter().filter_map(|(_, output)| output).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn it_takes_as_long_as_the_longest() {
+        let begin = Instant::now();
+        let waits = [3, 1, 2].map(|seconds| async move {
+            sleep(Duration::from_secs(seconds)).await;
+            seconds
+        });
+        assert_eq!(join_all(waits).await, [3, 1, 2]);
+        assert_eq!(begin.elapsed().as_secs(), 3);
+        assert!(join_all(Vec::<std::future::Ready<()>>::new()).await.is_empty());
     }
 }

@@ -2,27 +2,23 @@
 
 use std::sync::Arc;
 
+use redis::Value;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use super::ban_queue::BanQueue;
-use super::core::RedisCore;
 use super::decided::RedisDecision;
-use super::detached;
 use super::in_flight::InFlightSlots;
 use super::reserve::RoomyPlaces;
 use super::settle::SettleOutcome;
-use crate::decision::Batch;
-use crate::decision::Charge;
-use crate::decision::Settlement;
-use crate::decision::Verdict;
-use crate::key::KeyHash;
-use crate::key::KeyHasher;
+use crate::rules::decision::{Batch, Charge, Settlement, Verdict};
+use crate::rules::key::{KeyHash, KeyHasher};
 use crate::store::Observer;
 use crate::store::leases::LEASE_SPAN;
-use crate::store::redis::settings::Settings;
-use crate::store::redis::settings::Time;
+use crate::store::redis::settings::{Settings, Time};
+use crate::store::redis::state::decided;
 use crate::store::redis::topology::links::Links;
+use crate::store::redis::topology::node::Failure;
 use crate::store::redis::topology::shared::SharedRedis;
 
 /// The Redis store of one core.
@@ -30,6 +26,8 @@ use crate::store::redis::topology::shared::SharedRedis;
 pub struct RedisStore {
     pub(in crate::store::redis) core: Arc<RedisCore>,
 }
+
+// Appends entries to a stream. No decision depends on it.
 
 impl RedisStore {
     /// The store of the first core. Nothing is connected yet.
@@ -61,7 +59,7 @@ impl RedisStore {
         }
     }
 
-    /// What the cores of this process share about Redis.
+    /// The state of Redis that the cores of this process share.
     pub fn shared(&self) -> &Arc<SharedRedis> {
         &self.core.shared
     }
@@ -87,7 +85,7 @@ impl RedisStore {
             return self.core.decide(batch, remembered, &RoomyPlaces::new()).await;
         }
         let roomy = if is_one_slot { RoomyPlaces::new() } else { batch.charges.iter().map(has_room).collect() };
-        Box::pin(detached::decide(&self.core, batch, remembered, roomy)).await
+        Box::pin(decided::decide(&self.core, batch, remembered, roomy)).await
     }
 
     /// Looks at the keys, and charges nothing.
@@ -98,7 +96,7 @@ impl RedisStore {
     /// Takes back what was charged at these places of the batch, because another store denied the request. A task does
     /// it.
     pub fn give_back(&self, batch: &Batch<'_>, decided: &mut RedisDecision, places: &[usize]) {
-        detached::give_back(&self.core, batch, decided, places);
+        decided::give_back(&self.core, batch, decided, places);
     }
 
     /// Notes slots that leases have paid for requests, and the number under which each is held.
@@ -130,4 +128,48 @@ impl RedisStore {
     pub fn tasks(&self) -> &TaskTracker {
         &self.core.tasks
     }
+}
+
+impl RedisStore {
+    /// Appends an entry and trims the stream to `max` entries. Fails with the error text of the server.
+    pub async fn append(
+        &self,
+        key: &str,
+        max: u64,
+        fields: &[(&'static str, String)],
+    ) -> Result<(), (Failure, String)> {
+        let mut append = redis::cmd("XADD");
+        append.arg(key).arg("MAXLEN").arg(max).arg("*");
+        for (name, value) in fields {
+            append.arg(*name).arg(value);
+        }
+        let links = &self.core.links;
+        match links.command(links.slot(key.as_bytes()), &append).await {
+            Ok(Value::ServerError(error)) => {
+                let words = format!("{} {}", error.code(), error.details().unwrap_or_default());
+                match error.code() {
+                    // The server takes no entries now, but will later.
+                    "LOADING" | "READONLY" | "OOM" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN" | "MOVED" | "ASK"
+                    | "BUSY" | "MISCONF" | "NOREPLICAS" => Err((Failure::Open, words)),
+                    "NOPERM" => Err((Failure::Refused, format!("{words}: allow the user `+xadd` on this key"))),
+                    _ => Err((Failure::Refused, words)),
+                }
+            }
+            Ok(_) => Ok(()),
+            Err(failure) => Err((failure, String::new())),
+        }
+    }
+}
+
+// What one core needs to call Redis.
+
+/// What one core needs to call Redis.
+#[derive(Debug)]
+pub(in crate::store::redis) struct RedisCore {
+    pub(in crate::store::redis) shared: Arc<SharedRedis>,
+    pub(in crate::store::redis) links: Links,
+    pub(in crate::store::redis) in_flight: InFlightSlots,
+    pub(in crate::store::redis) bans: BanQueue,
+    /// Tasks that no request waits for.
+    pub(in crate::store::redis) tasks: TaskTracker,
 }

@@ -3,37 +3,15 @@ use std::time::Duration;
 
 use smallvec::smallvec;
 
-use super::give_back::take_out;
-use super::give_back::to_return;
-use super::slot_charges::split;
-use crate::clock::Timestamp;
-use crate::decision::Batch;
-use crate::decision::Charge;
-use crate::decision::Verdict;
-use crate::decision::batch::Charged;
-use crate::decision::batch::Force;
-use crate::decision::batch::Items;
-use crate::decision::batch::Ledger;
-use crate::key::KeyHash;
-use crate::limit::Algorithm;
-use crate::limit::Count;
-use crate::limit::OnFailure;
-use crate::limit::Rule;
-use crate::limit::Standing;
+use crate::rules::decision::batch::{Charged, Force, Items, Ledger};
+use crate::rules::decision::{Batch, Charge, Verdict};
+use crate::rules::key::KeyHash;
+use crate::rules::limit::{Algorithm, Count, Rule, Standing};
+use crate::store::redis::state::decided::{split, take_out, to_return};
+use crate::words::clock::Timestamp;
 
 fn charge(limit: u16, key: u128, rule: &Rule) -> Charge<'_> {
-    Charge {
-        limit,
-        key: KeyHash(key),
-        rule,
-        count: Count::Requests,
-        force: Force::Binding,
-        on_failure: OnFailure::Local,
-        items: Items::new(),
-        unless_known: false,
-        is_free: false,
-        leases: false,
-    }
+    Charge::new(limit, KeyHash(key), rule)
 }
 
 fn pace() -> Rule {

@@ -11,12 +11,11 @@ use tokio::time;
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::map::SLOTS;
-use super::map::SlotRange;
 use super::shared::SharedRedis;
+use crate::store::redis::topology::node::{SLOTS, SlotRange};
+use crate::store::redis::transport::connect::Address;
 use crate::store::redis::transport::connection::RedisConnection;
 use crate::store::redis::transport::fault::ServerFault;
-use crate::store::redis::transport::url::Address;
 
 /// How often the map is fetched while all servers are up.
 const ROUND: Duration = Duration::from_secs(15);

@@ -4,25 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use redis::Cmd;
-use redis::Value;
+use redis::{Cmd, Value};
 use tokio::time::Instant;
 
-use super::failure::Failure;
 use super::node::RedisNode;
-use super::node_connection::Established;
-use super::node_connection::NodeConnection;
-use super::node_connection::Progress;
 use super::shared::SharedRedis;
-use super::slot;
 use crate::store::Observer;
 use crate::store::redis::scripts::Invocation;
 use crate::store::redis::settings::Mode;
-use crate::store::redis::transport::breaker::DownCause;
+use crate::store::redis::topology::node;
+use crate::store::redis::topology::node::{Established, Failure, NodeConnection, Progress};
+use crate::store::redis::transport::connect::Address;
 use crate::store::redis::transport::connection::RedisConnection;
-use crate::store::redis::transport::fault::SendError;
-use crate::store::redis::transport::fault::ServerFault;
-use crate::store::redis::transport::url::Address;
+use crate::store::redis::transport::fault::{DownCause, SendError, ServerFault};
 
 /// The connections of this core, one to each server. Decisions share them as a pipeline.
 #[derive(Debug)]
@@ -64,7 +58,7 @@ impl Links {
     /// The hash slot of the name of a key. Keys of one slot can be decided in one call.
     pub fn slot(&self, name: &[u8]) -> u16 {
         match self.shared.settings.mode {
-            Mode::Cluster => slot::of(name),
+            Mode::Cluster => node::of(name),
             Mode::Single | Mode::Sentinel => 0,
         }
     }
@@ -234,7 +228,7 @@ impl Links {
         }
     }
 
-    /// Of a call that is not sent, because its server is known to be down.
+    /// The failure of a call that is not sent, because its server is known to be down.
     fn unasked(&self) -> Failure {
         self.observer.failed("down");
         Failure::Open

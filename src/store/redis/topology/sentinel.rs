@@ -4,20 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use redis::PushInfo;
-use redis::PushKind;
-use redis::Value;
+use redis::{PushInfo, PushKind, Value};
 use tokio::task::JoinSet;
 use tokio::time;
 use tokio::time::Instant;
 
 use super::node_monitor::OutageReport;
 use super::shared::SharedRedis;
-use crate::store::redis::transport::breaker::DownCause;
+use crate::store::redis::transport::connect::{Address, Url};
 use crate::store::redis::transport::connection::RedisConnection;
-use crate::store::redis::transport::fault::ServerFault;
-use crate::store::redis::transport::url::Address;
-use crate::store::redis::transport::url::Url;
+use crate::store::redis::transport::fault::{DownCause, ServerFault};
 
 /// How often the sentinels are asked while the master is up.
 const ROUND: Duration = Duration::from_secs(10);

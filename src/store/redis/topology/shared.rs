@@ -1,38 +1,28 @@
-//! What the cores of a process share about Redis.
+//! The state of Redis that the cores of a process share.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time;
 
-use super::map::Topology;
 use super::node::RedisNode;
-use super::slot;
-use crate::clock::Clock;
-use crate::key::KeyHasher;
-use crate::store::LiveKeyRing;
-use crate::store::Observer;
+use crate::rules::key::KeyHasher;
 use crate::store::leases::HeldLeases;
-use crate::store::parts::HeldPart;
-use crate::store::parts::Part;
-use crate::store::parts::ProcessMark;
-use crate::store::redis::key_names::HashSlot;
-use crate::store::redis::scripts;
-use crate::store::redis::scripts::bans;
-use crate::store::redis::scripts::sessions;
-use crate::store::redis::settings::Mode;
-use crate::store::redis::settings::Settings;
-use crate::store::redis::settings::Time;
+use crate::store::parts::{HeldPart, Part, ProcessMark};
+use crate::store::redis::scripts::{bans, sessions};
+use crate::store::redis::settings::{HashSlot, Mode, Settings, Time};
+use crate::store::redis::topology::node;
+use crate::store::redis::topology::node::Topology;
 use crate::store::redis::transport::connect::Connector;
-use crate::store::redis::transport::replicas::ReplicaWait;
-use crate::store::shared_records::HeardQuestions;
+use crate::store::redis::transport::connection::ReplicaWait;
+use crate::store::redis::{ReceivedQuestions, scripts};
+use crate::store::{LiveKeyRing, Observer};
+use crate::words::clock::Clock;
 
-/// What the cores of a process share about Redis.
+/// The state of Redis that the cores of a process share.
 #[derive(Debug)]
 pub struct SharedRedis {
     pub(in crate::store::redis) settings: Settings,
@@ -56,11 +46,11 @@ pub struct SharedRedis {
     pub(in crate::store::redis) sessions_requested: AtomicBool,
     /// Whether this gateway may publish on the channel, as far as is known.
     pub(in crate::store::redis) may_publish: AtomicBool,
-    /// What other gateways want to know of this one.
-    pub(in crate::store::redis) questions: HeardQuestions,
-    /// What this process has leased.
+    /// The questions of other gateways to this one.
+    pub(in crate::store::redis) questions: ReceivedQuestions,
+    /// The units that this process has leased.
     pub(in crate::store) leases: HeldLeases,
-    /// What this process may grant while Redis is away.
+    /// The part of every limit that this process may grant while Redis is away.
     pub(in crate::store) part: HeldPart,
     /// The number under which slots are taken from now on.
     holder: AtomicU32,
@@ -112,7 +102,7 @@ impl SharedRedis {
             bans_requested: AtomicBool::new(false),
             sessions_requested: AtomicBool::new(false),
             may_publish: AtomicBool::new(true),
-            questions: HeardQuestions::default(),
+            questions: ReceivedQuestions::default(),
             // In a cluster a key and its leases may be moved to another server one after the other.
             leases: HeldLeases::new(clock.clone(), settings.mode != Mode::Cluster),
             part: HeldPart::new(clock, ProcessMark::of_this_process()),
@@ -129,7 +119,7 @@ impl SharedRedis {
         self.part.fix(nodes);
     }
 
-    /// What must have happened to a charge before it counts as made, if anything. Shorter than a server may be silent.
+    /// The replicas that a charge must reach before it counts as made, if any. The wait is shorter than a server may be silent.
     pub(in crate::store::redis) fn replica_wait(&self) -> Option<ReplicaWait> {
         let replicas = NonZeroU32::new(self.settings.wait)?;
         Some(ReplicaWait { replicas, patience: self.settings.timeout / 2 })
@@ -145,7 +135,7 @@ impl SharedRedis {
     }
 
     /// Waits until every server was probed once and asked for signing keys, bans and sessions if it has them, but no longer than
-    /// `patience`. A task must run [`watch`](crate::store::redis::watch::watch) meanwhile.
+    /// `patience`. A task must run [`watch`](crate::store::redis::settings::watch) meanwhile.
     pub async fn first_contact(&self, patience: Duration) {
         let mut updates = self.updates.subscribe();
         let contact = async {
@@ -183,7 +173,7 @@ impl SharedRedis {
         Status { up: down.is_empty(), down }
     }
 
-    /// What this gateway may grant of every limit while Redis is away.
+    /// The part of every limit that this gateway may grant while Redis is away.
     pub fn part(&self) -> Part {
         self.part.now()
     }
@@ -227,7 +217,7 @@ impl SharedRedis {
 
     /// The server of the key with this name, if it is up.
     pub(in crate::store::redis) fn owner_of(&self, name: &str) -> Option<Arc<RedisNode>> {
-        self.topology.node(slot::of(name.as_bytes())).filter(|node| node.is_up())
+        self.topology.node(node::of(name.as_bytes())).filter(|node| node.is_up())
     }
 
     /// Waits until the server of the key with this name is up.

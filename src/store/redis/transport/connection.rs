@@ -1,29 +1,25 @@
 //! A connection to one server.
 
+use std::mem;
+use std::num::NonZeroU32;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::AsyncConnectionConfig;
-use redis::Cmd;
-use redis::ProtocolVersion;
-use redis::PushInfo;
-use redis::RedisConnectionInfo;
-use redis::RedisError;
-use redis::RedisResult;
-use redis::Value;
+use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;
-use tokio::io::AsyncRead;
-use tokio::io::AsyncWrite;
+use redis::{
+    AsyncConnectionConfig, Cmd, ProtocolVersion, PushInfo, RedisConnectionInfo, RedisError, RedisResult, Value,
+};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::breaker::DownCause;
-use super::fault::SendError;
-use super::fault::ServerFault;
+use super::fault::{SendError, ServerFault};
 use super::pipeline::Pipeline;
-use super::replica_waits::ReplicaWaits;
-use super::url::Login;
+use crate::store::redis::transport::connect::Login;
+use crate::store::redis::transport::fault::DownCause;
 
 /// A connection that many callers use at once. Clones share it, and it ends with the last clone.
 #[derive(Clone, Debug)]
@@ -200,5 +196,84 @@ impl DriverTask {
 impl Drop for DriverTask {
     fn drop(&mut self) {
         self.task.abort();
+    }
+}
+
+impl RedisConnection {
+    /// Whether enough replicas have all that was answered on this connection before this call.
+    pub(in crate::store::redis) async fn is_replicated(&self, wait: ReplicaWait) -> bool {
+        let (receiver, begins) = self.replica_waits().join();
+        if begins {
+            // In a task: whoever leaves must not leave the others waiting.
+            tokio::spawn(ask_for_all(self.clone(), wait));
+        }
+        receiver.await.unwrap_or(false)
+    }
+
+    /// Fails unless enough replicas have all that was answered on this connection before this call.
+    pub(in crate::store::redis) async fn wait_for_replicas(&self, wait: ReplicaWait) -> Result<(), ServerFault> {
+        let ReplicaWait { replicas, patience } = wait;
+        let mut command = redis::cmd("WAIT");
+        command.arg(replicas.get()).arg(patience.as_millis().max(1).to_string());
+        match self.ask(&command).await? {
+            Value::Int(have) if have >= i64::from(replicas.get()) => Ok(()),
+            Value::Int(have) => {
+                let detail = format!("{have} of {replicas} replicas have what it wrote");
+                Err(ServerFault { cause: DownCause::NoReplicas, detail })
+            }
+            _ => Err(ServerFault::nonsense()),
+        }
+    }
+}
+
+// Waits until replicas have what was written on a connection.
+
+/// The replicas that a charge must reach before it counts as made.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(in crate::store::redis) struct ReplicaWait {
+    /// So many replicas have it.
+    pub(in crate::store::redis) replicas: NonZeroU32,
+    /// At most so long after it was made.
+    pub(in crate::store::redis) patience: Duration,
+}
+
+/// `WAIT` is about all that was written on its connection before, and holds up what comes after: so one is for all that wait
+/// when it is sent, and there is one at a time.
+async fn ask_for_all(connection: RedisConnection, wait: ReplicaWait) {
+    while let Some(waiting) = connection.replica_waits().take() {
+        let is_replicated = connection.wait_for_replicas(wait).await.is_ok();
+        for caller in waiting {
+            // It may have left.
+            let _ = caller.send(is_replicated);
+        }
+    }
+}
+
+// The callers of one connection that wait for replicas.
+
+/// The callers that wait. One of them asks at a time, for all that wait when it asks.
+#[derive(Debug, Default)]
+pub(super) struct ReplicaWaits(Mutex<Waits>);
+
+#[derive(Debug, Default)]
+struct Waits {
+    next: Vec<oneshot::Sender<bool>>,
+    is_asking: bool,
+}
+
+impl ReplicaWaits {
+    /// A caller waits from now on. Also returns whether nobody asks yet, so that it must see to that.
+    pub(super) fn join(&self) -> (oneshot::Receiver<bool>, bool) {
+        let (sender, receiver) = oneshot::channel();
+        let mut waits = self.0.lock();
+        waits.next.push(sender);
+        (receiver, !mem::replace(&mut waits.is_asking, true))
+    }
+
+    /// The callers for whom the next question is. `None`: nobody waits, and nobody asks from now on.
+    pub(super) fn take(&self) -> Option<Vec<oneshot::Sender<bool>>> {
+        let mut waits = self.0.lock();
+        waits.is_asking = !waits.next.is_empty();
+        waits.is_asking.then(|| mem::take(&mut waits.next))
     }
 }

@@ -4,31 +4,21 @@
 //! It is our own because the connection of the library takes a fifth of the time of a whole request.
 
 use std::collections::VecDeque;
-use std::future::pending;
-use std::future::poll_fn;
-use std::io;
-use std::mem;
-use std::pin::Pin;
-use std::pin::pin;
+use std::future::{pending, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Context;
-use std::task::Poll;
-use std::task::Waker;
-use std::task::ready;
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
+use std::{io, mem};
 
-use bytes::Buf;
-use bytes::BytesMut;
+use bytes::{Buf, BytesMut};
 use parking_lot::Mutex;
-use redis::Cmd;
-use redis::Value;
-use tokio::io::AsyncRead;
-use tokio::io::AsyncReadExt;
-use tokio::io::AsyncWrite;
+use redis::{Cmd, Value};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::Semaphore;
 
 use super::reply;
-use crate::timer::step;
+use crate::words::timer::step;
 
 /// The callers' side of a connection. Clones share it.
 #[derive(Clone, Debug)]

@@ -90,8 +90,12 @@ fn what_is_in_no_page_is_forgotten_unless_redis_is_to_be_sent_it() {
     sessions.load(&page(1, vec![learned(1, 7), learned(2, 7)]), now());
     sessions.end_load(Some(version(1)), true);
     let learned_here = ([KeyHash(3)].into_iter().collect(), [].into_iter().collect());
-    let sign_in =
-        crate::decision::SignIn { account: KeyHash(8), keep: HOUR, learned: learned_here.0, carried: learned_here.1 };
+    let sign_in = crate::rules::decision::SignIn {
+        account: KeyHash(8),
+        keep: HOUR,
+        learned: learned_here.0,
+        carried: learned_here.1,
+    };
     assert!(sessions.sign_in(&sign_in, now()));
     sessions.begin_load(true);
     sessions.load(&page(9, vec![learned(2, 7)]), now());

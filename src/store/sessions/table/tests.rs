@@ -5,7 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::decision::SessionHashes;
+use crate::rules::decision::SessionHashes;
 
 fn at(seconds: u64) -> Timestamp {
     Timestamp::from_micros(1_700_000_000_000_000) + Duration::from_secs(seconds)

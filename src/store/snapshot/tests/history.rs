@@ -7,12 +7,12 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::decision::Settlement;
-use crate::decision::batch::KnownClientKey;
+use crate::rules::decision::Settlement;
+use crate::rules::decision::batch::KnownClientKey;
 use crate::store::bans::BanId;
-use crate::store::bans::saved::SavedBan;
-use crate::store::sessions::known::KnownSession;
-use crate::store::snapshot::content::SnapshotContent;
+use crate::store::bans::codec::SavedBan;
+use crate::store::sessions::codec::KnownSession;
+use crate::store::snapshot::writer::SnapshotContent;
 
 /// Something that a gateway learns.
 #[derive(Clone, Debug)]
@@ -220,7 +220,7 @@ fn what_is_appended_is_at_most_as_much_as_the_whole_state() {
     let path = folder.path().join("state");
     let store = store(&clock);
     (0..50).for_each(|name| sign_in(&store, name));
-    let writer = SnapshotWriter::with_spare(Some(path.clone()), 0);
+    let writer = SnapshotWriter::with_min_appended(Some(path.clone()), 0);
     write(&writer, &store);
     let whole = fs::metadata(&path).expect("it is there").len();
     let mut files = vec![];

@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use http::Version;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::oracle::Sample;
 use crate::record::DecisionLabel;
-use crate::record::access_log::value::split_port;
+use crate::record::access_log::write::split_port;
 
 impl Sample {
     pub(super) fn expected_json(&self) -> String {

@@ -1,31 +1,18 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use http::Method;
-use http::StatusCode;
-use http::Version;
+use http::{Method, StatusCode, Version};
 
-use crate::client::ClientIp;
-use crate::client::Identity;
-use crate::clock::Timestamp;
-use crate::decision::FoundKey;
-use crate::decision::LimitReport;
-use crate::head::Fields;
-use crate::head::KnownName;
-use crate::key::KeyHash;
-use crate::limit::ActionSeverity;
-use crate::limit::LimitId;
-use crate::record::AppliedLimit;
-use crate::record::DecisionLabel;
-use crate::record::LogFormat;
-use crate::record::MaskedKey;
-use crate::record::RequestRecord;
-use crate::record::TraceId;
-use crate::record::UpstreamRecord;
-use crate::record::access_log::LineContext;
-use crate::record::access_log::write;
+use crate::record::access_log::{LineContext, write};
 use crate::record::metrics::LimitMetrics;
-use crate::route::UpstreamId;
+use crate::record::{AppliedLimit, DecisionLabel, LogFormat, MaskedKey, RequestRecord, TraceId, UpstreamRecord};
+use crate::rules::client::{ClientIp, Identity};
+use crate::rules::decision::{FoundKey, LimitReport};
+use crate::rules::key::KeyHash;
+use crate::rules::limit::{ActionSeverity, LimitId};
+use crate::rules::route::UpstreamId;
+use crate::wire::head::{Fields, KnownName};
+use crate::words::clock::Timestamp;
 
 #[test]
 fn a_denied_request_is_one_json_line_with_every_key_in_order() {
@@ -42,6 +29,21 @@ fn a_denied_request_is_one_json_line_with_every_key_in_order() {
          \"shadow\":[\"login-new\"],\"status\":429,\
          \"upstream\":null,\"server\":null,\"duration_ms\":1.045,\"bytes_in\":27,\"bytes_out\":512}\n"
     );
+}
+
+#[test]
+fn the_hashes_of_keys_with_a_login_name_stand_beside_the_names_of_their_limits() {
+    let keys = [(LimitId(0), KeyHash(0xab)), (LimitId(1), KeyHash(0xcd))];
+    let request = RequestRecord { keys: &keys, ..denied() };
+    let expected = "000000000000000000000000000000ab login-pace\n000000000000000000000000000000cd login-new";
+    for (format, pointer) in [(LogFormat::Json, "/keys"), (LogFormat::Ecs, "/portcullis.keys")] {
+        let fields: serde_json::Value = serde_json::from_str(&line(format, &request)).unwrap();
+        assert_eq!(fields.pointer(pointer).and_then(serde_json::Value::as_str), Some(expected));
+    }
+    let record: serde_json::Value = serde_json::from_str(&line(LogFormat::Otel, &request)).unwrap();
+    let mut attributes = record["attributes"].as_array().unwrap().iter();
+    let keys = attributes.find(|one| one["key"] == "portcullis.keys").unwrap();
+    assert_eq!(keys["value"]["stringValue"], expected);
 }
 
 #[test]
@@ -224,6 +226,7 @@ fn denied() -> RequestRecord<'static> {
         bytes_in: 27,
         bytes_out: 512,
         applied_limit: None,
+        keys: &[],
     }
 }
 

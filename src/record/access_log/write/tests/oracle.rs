@@ -3,34 +3,24 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use http::Method;
-use http::StatusCode;
-use http::Version;
+use http::{Method, StatusCode, Version};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::client::ClientIp;
-use crate::client::Identity;
-use crate::clock::Timestamp;
-use crate::decision::FoundKey;
-use crate::decision::LimitReport;
-use crate::key::KeyHash;
-use crate::limit::ActionSeverity;
-use crate::limit::LimitId;
-use crate::outcome::Outcome;
-use crate::record::AppliedLimit;
-use crate::record::DecisionLabel;
-use crate::record::LogFormat;
-use crate::record::MaskedKey;
-use crate::record::ObservedOutcome;
-use crate::record::RequestRecord;
-use crate::record::UpstreamRecord;
-use crate::record::access_log::LineContext;
-use crate::record::access_log::write;
+use crate::record::access_log::{LineContext, write};
 use crate::record::metrics::LimitMetrics;
-use crate::route::UpstreamId;
+use crate::record::{
+    AppliedLimit, DecisionLabel, LogFormat, MaskedKey, ObservedOutcome, RequestRecord, UpstreamRecord,
+};
+use crate::rules::client::{ClientIp, Identity};
+use crate::rules::decision::{FoundKey, LimitReport};
+use crate::rules::key::KeyHash;
+use crate::rules::limit::{ActionSeverity, LimitId};
+use crate::rules::outcome::Outcome;
+use crate::rules::route::UpstreamId;
+use crate::words::clock::Timestamp;
 
 /// What a request record borrows.
 #[derive(Clone, Debug)]
@@ -157,6 +147,7 @@ impl Sample {
             bytes_in: self.numbers[1],
             bytes_out: self.numbers[2],
             applied_limit: applied.as_ref(),
+            keys: &[],
         };
         let limits = limits.map(|(name, _)| LimitMetrics::new(&name.into()));
         let context = LineContext { route, upstream, query, limits: &limits };

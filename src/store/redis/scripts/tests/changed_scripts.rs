@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use redis::Value;
 
 use super::server::Keys;
-use crate::store::redis::scripts::Invocation;
-use crate::store::redis::scripts::Script;
+use crate::store::redis::scripts::{Invocation, Script};
 
 /// Runs scripts with some of their text replaced.
 #[derive(Default)]

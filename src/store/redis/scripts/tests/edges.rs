@@ -9,26 +9,13 @@ use smallvec::smallvec;
 
 use super::redis_server::RedisServer;
 use super::server::Keys;
-use crate::clock::ManualClock;
-use crate::decision::Charge;
-use crate::decision::Verdict;
-use crate::decision::batch::Charged;
-use crate::decision::batch::Force;
-use crate::decision::batch::Items;
-use crate::decision::batch::Ledger;
-use crate::key::KeyHash;
-use crate::limit::Algorithm;
-use crate::limit::Count;
-use crate::limit::OnFailure;
-use crate::limit::Rule;
-use crate::store::redis::HashSlot;
-use crate::store::redis::KeyNames;
-use crate::store::redis::Time;
-use crate::store::redis::scripts::KeySettlement;
-use crate::store::redis::scripts::Purpose;
-use crate::store::redis::scripts::SettlementAction;
-use crate::store::redis::scripts::SlotLeases;
-use crate::store::redis::scripts::probe;
+use crate::rules::decision::batch::{Charged, Force, Items, Ledger};
+use crate::rules::decision::{Charge, Verdict};
+use crate::rules::key::KeyHash;
+use crate::rules::limit::{Algorithm, Count, Rule};
+use crate::store::redis::scripts::{KeySettlement, Purpose, SettlementAction, SlotLeases, probe};
+use crate::store::redis::{HashSlot, KeyNames, Time};
+use crate::words::clock::ManualClock;
 
 const ALGORITHMS: [Algorithm; 5] = [
     Algorithm::SlidingWindowLog,
@@ -39,6 +26,7 @@ const ALGORITHMS: [Algorithm; 5] = [
 ];
 
 const ALICE: KeyHash = KeyHash(0xa11ce);
+
 const BOB: KeyHash = KeyHash(0xb0b);
 
 fn rule(algorithm: Algorithm, rates: &str, cost: u32) -> Rule {
@@ -54,18 +42,7 @@ fn slots(most: u32) -> Rule {
 }
 
 fn charge(key: KeyHash, rule: &Rule) -> Charge<'_> {
-    Charge {
-        limit: 0,
-        key,
-        rule,
-        count: Count::Requests,
-        force: Force::Binding,
-        on_failure: OnFailure::Local,
-        items: Items::new(),
-        unless_known: false,
-        is_free: false,
-        leases: false,
-    }
+    Charge::new(0, key, rule)
 }
 
 fn passes(keys: &mut Keys, charges: &[&Charge<'_>]) -> bool {

@@ -1,33 +1,20 @@
 //! Random histories of one key: the script returns what [`State`] returns, also when the rule changes in between.
 
-use std::cell::Cell;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use proptest::collection::vec;
-use proptest::prelude::Just;
-use proptest::prelude::Strategy;
-use proptest::prelude::any;
+use proptest::prelude::{Just, Strategy, any};
 use proptest::prop_oneof;
-use proptest::test_runner::Config;
-use proptest::test_runner::TestRunner;
+use proptest::test_runner::{Config, TestRunner};
 
 use super::server::Keys;
-use crate::clock::Timestamp;
-use crate::decision::Charge;
-use crate::decision::Verdict;
-use crate::decision::batch::Force;
-use crate::decision::batch::Items;
-use crate::key::KeyHash;
-use crate::limit::Algorithm;
-use crate::limit::Count;
-use crate::limit::OnFailure;
-use crate::limit::Rate;
-use crate::limit::Rates;
-use crate::limit::Rule;
-use crate::limit::State;
+use crate::rules::decision::{Charge, Verdict};
+use crate::rules::key::KeyHash;
+use crate::rules::limit::{Algorithm, Count, Rate, Rates, Rule, State};
 use crate::store::redis::scripts::Purpose;
+use crate::words::clock::Timestamp;
 
 /// A request: how long after the last one, and under which rule.
 #[derive(Clone, Debug)]
@@ -92,18 +79,7 @@ fn play(keys: &mut Keys, key: KeyHash, algorithms: &[Algorithm], steps: &[Step])
         }
         let rule = Rule::Rates { algorithm, rates: rates.clone(), cost };
         let count = if step.attempts { Count::Attempts } else { Count::Requests };
-        let charge = Charge {
-            limit: 0,
-            key,
-            rule: &rule,
-            count,
-            force: Force::Binding,
-            on_failure: OnFailure::Local,
-            items: Items::new(),
-            unless_known: false,
-            is_free: false,
-            leases: false,
-        };
+        let charge = Charge { count, ..Charge::new(0, key, &rule) };
         let looked = keys.decide(Purpose::Look, &[&charge]).remove(0);
         let state = state.get_or_insert_with(|| State::fresh(&rule));
         let opens = state.opens_at(&rule, &[], now);

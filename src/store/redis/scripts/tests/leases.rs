@@ -6,26 +6,14 @@ use std::time::Duration;
 use redis::Value;
 
 use super::server::Keys;
-use crate::decision::Charge;
-use crate::decision::Verdict;
-use crate::decision::batch::Force;
-use crate::decision::batch::Items;
-use crate::decision::batch::KnownClientKey;
-use crate::key::KeyHash;
-use crate::limit::Algorithm;
-use crate::limit::Count;
-use crate::limit::OnFailure;
-use crate::limit::Rule;
-use crate::store::leases::EndedLease;
-use crate::store::leases::LeaseRequest;
-use crate::store::leases::ReturnedLease;
-use crate::store::redis::scripts::DecisionCall;
-use crate::store::redis::scripts::KeySettlement;
-use crate::store::redis::scripts::LeaseQuestions;
-use crate::store::redis::scripts::Purpose;
-use crate::store::redis::scripts::SettlementAction;
-use crate::store::redis::scripts::answer;
-use crate::store::redis::scripts::return_lease;
+use crate::rules::decision::batch::KnownClientKey;
+use crate::rules::decision::{Charge, Verdict};
+use crate::rules::key::KeyHash;
+use crate::rules::limit::{Algorithm, Rule};
+use crate::store::leases::{EndedLease, LeaseRequest, ReturnedLease};
+use crate::store::redis::scripts::{
+    DecisionCall, KeySettlement, LeaseQuestions, Purpose, SettlementAction, invocation, return_lease,
+};
 
 const KEY: KeyHash = KeyHash(0x1ea5e);
 
@@ -38,18 +26,7 @@ fn rule_of(algorithm: Algorithm, rates: &str) -> Rule {
 }
 
 fn charge(rule: &Rule) -> Charge<'_> {
-    Charge {
-        limit: 0,
-        key: KEY,
-        rule,
-        count: Count::Requests,
-        force: Force::Binding,
-        on_failure: OnFailure::Local,
-        items: Items::new(),
-        unless_known: false,
-        is_free: false,
-        leases: true,
-    }
+    Charge { leases: true, ..Charge::new(0, KEY, rule) }
 }
 
 /// Decides a request that asks for a lease. Returns how many units were leased, too.
@@ -65,7 +42,7 @@ fn ask(keys: &mut Keys, rule: &Rule, nodes: u32, request: LeaseRequest) -> (Verd
         leases: Some(LeaseQuestions { nodes, requests: &requests }),
     };
     let value = keys.run(&call.invocation(Purpose::Decide));
-    let mut answer = answer::read(&value, &[&charge]).unwrap_or_else(|| panic!("{value:?}"));
+    let mut answer = invocation::read(&value, &[&charge]).unwrap_or_else(|| panic!("{value:?}"));
     (answer.verdicts.remove(0), answer.leased[0])
 }
 
@@ -258,7 +235,7 @@ fn a_denied_call_gives_slots_back_too() {
         leases: Some(LeaseQuestions { nodes: NonZeroU32::MIN, requests: &requests }),
     };
     let value = keys.run(&call.invocation(Purpose::Decide));
-    let answer = answer::read(&value, &[&charges[0], &charges[1]]).unwrap_or_else(|| panic!("{value:?}"));
+    let answer = invocation::read(&value, &[&charges[0], &charges[1]]).unwrap_or_else(|| panic!("{value:?}"));
     assert!(answer.verdicts[0].charged.is_none() && !answer.verdicts[1].passes());
     assert_eq!(taken(&mut keys), 1);
 }
@@ -282,7 +259,7 @@ fn a_limit_that_a_known_client_is_exempt_from_has_no_lease() {
         leases: Some(LeaseQuestions { nodes: NonZeroU32::MIN, requests: &requests }),
     };
     let value = keys.run(&call.invocation(Purpose::Decide));
-    let answer = answer::read(&value, &charges).unwrap_or_else(|| panic!("{value:?}"));
+    let answer = invocation::read(&value, &charges).unwrap_or_else(|| panic!("{value:?}"));
     assert!(answer.verdicts[0].is_exempt && answer.verdicts[1].passes());
     assert_eq!(answer.leased.as_slice(), [10]);
 }

@@ -1,24 +1,23 @@
-//! Scripts in a real Redis against [`State`](crate::limit::State).
-
-#[path = "../../../../../tests/support/clock.rs"]
-#[expect(unreachable_pub, reason = "shared with the tests of whole processes")]
-mod clock;
-#[path = "../../../../../tests/support/redis.rs"]
-#[expect(dead_code, unreachable_pub, reason = "shared with the tests of whole processes")]
-mod redis_server;
-#[path = "../../../../../tests/support/signals.rs"]
-mod signals;
-#[path = "../../../../../tests/support/unused_address.rs"]
-#[expect(unreachable_pub, reason = "shared with the tests of whole processes")]
-mod unused_address;
+//! Scripts in a real Redis against [`State`](crate::rules::limit::State).
 
 mod changed_scripts;
+#[path = "../../../../../tests/support/clock.rs"]
+#[expect(dead_code, unreachable_pub, reason = "shared with the tests of whole processes")]
+mod clock;
 mod edges;
 mod histories;
 mod lease_model;
 mod leases;
 mod part_model;
+#[path = "../../../../../tests/support/redis.rs"]
+#[expect(dead_code, unreachable_pub, reason = "shared with the tests of whole processes")]
+mod redis_server;
 mod server;
 mod settlements;
+#[path = "../../../../../tests/support/signals.rs"]
+mod signals;
 mod slot_model;
 mod text;
+#[path = "../../../../../tests/support/unused_address.rs"]
+#[expect(unreachable_pub, reason = "shared with the tests of whole processes")]
+mod unused_address;

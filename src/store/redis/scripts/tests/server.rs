@@ -1,37 +1,21 @@
 //! A real Redis for the tests of this process, and one connection to it.
 
 use std::num::NonZeroU32;
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::Weak;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use redis::ConnectionLike;
-use redis::Value;
+use redis::{ConnectionLike, Value};
 
 use super::redis_server::RedisServer;
-use crate::clock::Clock;
-use crate::clock::ManualClock;
-use crate::clock::Timestamp;
-use crate::decision::Charge;
-use crate::decision::Verdict;
-use crate::decision::batch::Charged;
-use crate::decision::batch::KnownClientKey;
-use crate::key::KeyHash;
-use crate::limit::Rule;
-use crate::store::redis::HashSlot;
-use crate::store::redis::KeyNames;
-use crate::store::redis::Time;
-use crate::store::redis::scripts::DecisionCall;
-use crate::store::redis::scripts::Invocation;
-use crate::store::redis::scripts::KeySettlement;
-use crate::store::redis::scripts::LeaseQuestions;
-use crate::store::redis::scripts::Purpose;
-use crate::store::redis::scripts::SettlementAction;
-use crate::store::redis::scripts::answer;
-use crate::store::redis::scripts::settle;
+use crate::rules::decision::batch::{Charged, KnownClientKey};
+use crate::rules::decision::{Charge, Verdict};
+use crate::rules::key::KeyHash;
+use crate::rules::limit::Rule;
+use crate::store::redis::scripts::{
+    DecisionCall, Invocation, KeySettlement, LeaseQuestions, Purpose, SettlementAction, invocation, settle,
+};
+use crate::store::redis::{HashSlot, KeyNames, Time};
+use crate::words::clock::{Clock, ManualClock, Timestamp};
 
 /// Keys of one test, under a prefix of its own. When it is over, each of them has an end and is no larger than it may
 /// be.
@@ -108,7 +92,7 @@ impl Keys {
         known: &[KnownClientKey],
     ) -> Vec<Verdict> {
         let value = self.run(&self.invocation_of(purpose, 7, charges, known));
-        answer::read(&value, charges).unwrap_or_else(|| panic!("{value:?}")).verdicts
+        invocation::read(&value, charges).unwrap_or_else(|| panic!("{value:?}")).verdicts
     }
 
     #[track_caller]
@@ -119,14 +103,14 @@ impl Keys {
     #[track_caller]
     pub(super) fn decide_for(&mut self, holder: u32, purpose: Purpose, charges: &[&Charge<'_>]) -> Vec<Verdict> {
         let value = self.run(&self.invocation(purpose, holder, charges));
-        answer::read(&value, charges).unwrap_or_else(|| panic!("{value:?}")).verdicts
+        invocation::read(&value, charges).unwrap_or_else(|| panic!("{value:?}")).verdicts
     }
 
     /// Settles, and returns which of the settlements made room again.
     #[track_caller]
     pub(super) fn settle(&mut self, entries: &[KeySettlement<'_>]) -> Vec<usize> {
         let value = self.run(&settle(self.names(), &self.channel(), &self.time, entries));
-        let (published, _, reopened) = answer::settled(&value).unwrap_or_else(|| panic!("{value:?}"));
+        let (published, _, reopened) = invocation::settled(&value).unwrap_or_else(|| panic!("{value:?}"));
         assert!(published);
         reopened
     }

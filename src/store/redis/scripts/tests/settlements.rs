@@ -1,36 +1,22 @@
 //! Random histories with charges that are taken back, made late or reset: the scripts return what [`State`] returns. Known
 //! clients are compared with a list.
 
-use std::cell::Cell;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use proptest::collection::vec;
-use proptest::prelude::Just;
-use proptest::prelude::Strategy;
-use proptest::prelude::any;
+use proptest::prelude::{Just, Strategy, any};
 use proptest::prop_oneof;
-use proptest::test_runner::Config;
-use proptest::test_runner::TestRunner;
+use proptest::test_runner::{Config, TestRunner};
 
 use super::server::Keys;
-use crate::clock::Timestamp;
-use crate::decision::Charge;
-use crate::decision::Verdict;
-use crate::decision::batch::Charged;
-use crate::decision::batch::Force;
-use crate::decision::batch::Items;
-use crate::decision::batch::KnownClientKey;
-use crate::key::KeyHash;
-use crate::limit::Algorithm;
-use crate::limit::Count;
-use crate::limit::OnFailure;
-use crate::limit::Rule;
-use crate::limit::State;
-use crate::store::redis::scripts::KeySettlement;
-use crate::store::redis::scripts::Purpose;
-use crate::store::redis::scripts::SettlementAction;
+use crate::rules::decision::batch::{Charged, Force, Items, KnownClientKey};
+use crate::rules::decision::{Charge, Verdict};
+use crate::rules::key::KeyHash;
+use crate::rules::limit::{Algorithm, Count, Rule, State};
+use crate::store::redis::scripts::{KeySettlement, Purpose, SettlementAction};
+use crate::words::clock::Timestamp;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -49,18 +35,7 @@ enum Step {
 }
 
 fn charge<'r>(key: KeyHash, rule: &'r Rule, items: &[u64]) -> Charge<'r> {
-    Charge {
-        limit: 0,
-        key,
-        rule,
-        count: Count::Requests,
-        force: Force::Binding,
-        on_failure: OnFailure::Local,
-        items: Items::from_slice(items),
-        unless_known: false,
-        is_free: false,
-        leases: false,
-    }
+    Charge { items: Items::from_slice(items), ..Charge::new(0, key, rule) }
 }
 
 fn run<S: Strategy>(cases: u32, strategy: &S, mut play: impl FnMut(&mut Keys, KeyHash, S::Value)) {

@@ -12,31 +12,20 @@ use smallvec::smallvec;
 
 use super::changed_scripts::ChangedScripts;
 use super::server::Keys;
-use crate::clock::Clock;
-use crate::clock::ManualClock;
-use crate::clock::Timestamp;
-use crate::decision::Batch;
-use crate::decision::Charge;
-use crate::decision::batch::Force;
-use crate::decision::batch::Items;
-use crate::key::KeyHash;
-use crate::limit::Count;
-use crate::limit::OnFailure;
-use crate::limit::Rule;
-use crate::store::leases::AskedLeases;
-use crate::store::leases::HeldLeases;
-use crate::store::leases::SpentLeases;
-use crate::store::redis::scripts::DecisionCall;
-use crate::store::redis::scripts::KeySettlement;
-use crate::store::redis::scripts::LeaseQuestions;
-use crate::store::redis::scripts::Purpose;
-use crate::store::redis::scripts::SettlementAction;
-use crate::store::redis::scripts::answer;
-use crate::store::redis::scripts::answer::Answer;
-use crate::store::redis::scripts::return_lease;
+use crate::rules::decision::{Batch, Charge};
+use crate::rules::key::KeyHash;
+use crate::rules::limit::Rule;
+use crate::store::leases::{AskedLeases, HeldLeases, SpentLeases};
+use crate::store::redis::scripts::invocation::Answer;
+use crate::store::redis::scripts::{
+    DecisionCall, KeySettlement, LeaseQuestions, Purpose, SettlementAction, invocation, return_lease,
+};
+use crate::words::clock::{Clock, ManualClock, Timestamp};
 
 const SLOTS: u32 = 150;
+
 const RULE: Rule = Rule::Concurrent(NonZeroU32::new(SLOTS).expect("above zero"));
+
 const GATEWAYS: usize = 3;
 
 /// Gateways that break one rule.
@@ -180,7 +169,7 @@ impl World<'_> {
         };
         let invocation = call.invocation(Purpose::Decide);
         let value = self.scripts.run(self.keys, &invocation);
-        let answer = answer::read(&value, &[&charge]).unwrap_or_else(|| panic!("{value:?}"));
+        let answer = invocation::read(&value, &[&charge]).unwrap_or_else(|| panic!("{value:?}"));
         if is_faulty && self.random.u32(0..200) == 0 {
             self.lose_slots(gateway);
             return;
@@ -237,18 +226,7 @@ impl World<'_> {
 }
 
 fn charge(key: KeyHash) -> Charge<'static> {
-    Charge {
-        limit: 0,
-        key,
-        rule: &RULE,
-        count: Count::Requests,
-        force: Force::Binding,
-        on_failure: OnFailure::Local,
-        items: Items::new(),
-        unless_known: false,
-        is_free: false,
-        leases: true,
-    }
+    Charge { leases: true, ..Charge::new(0, key, &RULE) }
 }
 
 /// Plays so many histories. Returns how many requests too many were in flight, and how many began without a call.

@@ -7,11 +7,9 @@ use std::process::Command;
 use redis::Value;
 
 use super::server::Keys;
-use crate::store::redis::scripts::constants;
 use crate::store::redis::scripts::constants::CounterKind;
-use crate::store::redis::scripts::text;
-use crate::store::redis::scripts::text::Deciding;
-use crate::store::redis::scripts::text::Script;
+use crate::store::redis::scripts::text::{Deciding, Script};
+use crate::store::redis::scripts::{constants, text};
 
 /// The scripts for these sets of kinds, and the other scripts.
 fn scripts(sets: impl Iterator<Item = usize>) -> Vec<&'static Script> {

@@ -2,13 +2,10 @@
 
 use std::thread;
 
-use tokio::io::AsyncWriteExt;
-use tokio::io::DuplexStream;
-use tokio::io::duplex;
+use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
 use tokio::net::UnixStream;
 use tokio::task::yield_now;
-use tokio::time::Instant;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::*;
 

@@ -5,10 +5,8 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
-use crate::clock::Clock;
-use crate::clock::ManualClock;
-use crate::clock::Timestamp;
 use crate::store::leases::HeldLeases;
+use crate::words::clock::{Clock, ManualClock, Timestamp};
 
 /// What a gateway holds, under a clock with a pace of its own.
 pub(super) struct Gateway {

@@ -4,12 +4,10 @@ use std::time::Duration;
 
 use redis::Value;
 
-use crate::clock::Timestamp;
-use crate::limit::Algorithm;
-use crate::limit::Rule;
-use crate::limit::State;
+use crate::rules::limit::{Algorithm, Rule, State};
+use crate::words::clock::Timestamp;
 
-/// What one limit has let pass of one key since the last reset, counted when it passed.
+/// The units of one key that one limit has let pass since the last reset, counted when they passed.
 pub(super) enum Judge {
     /// Counts by the algorithm of the limit, without leases.
     State(State),

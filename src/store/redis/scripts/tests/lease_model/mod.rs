@@ -13,11 +13,12 @@ use std::num::NonZeroU32;
 use std::ops::Range;
 use std::thread;
 
-use super::server::Keys;
-use crate::limit::Algorithm;
 use gateway::gateways;
 use mutants::Mutant;
 use world::World;
+
+use super::server::Keys;
+use crate::rules::limit::Algorithm;
 
 #[derive(Clone, Copy, Debug)]
 enum History {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::limit::Algorithm;
+use crate::rules::limit::Algorithm;
 
 /// Leases that break one rule.
 #[derive(Debug)]

@@ -9,39 +9,28 @@ use smallvec::smallvec;
 
 use super::gateway::Gateway;
 use super::judge::Judge;
-use super::mutants::Deadline;
-use super::mutants::Mutant;
-use crate::clock::Timestamp;
-use crate::decision::Batch;
-use crate::decision::Charge;
-use crate::decision::batch::Force;
-use crate::decision::batch::Items;
-use crate::key::KeyHash;
-use crate::limit::Algorithm;
-use crate::limit::Count;
-use crate::limit::OnFailure;
-use crate::limit::Rule;
-use crate::store::leases::AskedLeases;
-use crate::store::leases::LEASE_SPAN;
-use crate::store::leases::ReturnedLease;
-use crate::store::leases::SpentLeases;
-use crate::store::redis::scripts::DecisionCall;
-use crate::store::redis::scripts::KeySettlement;
-use crate::store::redis::scripts::LeaseQuestions;
-use crate::store::redis::scripts::Purpose;
-use crate::store::redis::scripts::SettlementAction;
-use crate::store::redis::scripts::answer;
-use crate::store::redis::scripts::return_lease;
+use super::mutants::{Deadline, Mutant};
+use crate::rules::decision::{Batch, Charge};
+use crate::rules::key::KeyHash;
+use crate::rules::limit::{Algorithm, Rule};
+use crate::store::leases::{AskedLeases, LEASE_SPAN, ReturnedLease, SpentLeases};
 use crate::store::redis::scripts::tests::changed_scripts::ChangedScripts;
 use crate::store::redis::scripts::tests::server::Keys;
+use crate::store::redis::scripts::{
+    DecisionCall, KeySettlement, LeaseQuestions, Purpose, SettlementAction, invocation, return_lease,
+};
+use crate::words::clock::Timestamp;
 
 /// Thirty requests a minute and, in some histories, fewer than thrice that in three minutes.
 const RATES: [&str; 2] = ["1200/minute", "1200/minute; 2400 per 3 minutes"];
+
 const COST: NonZeroU32 = NonZeroU32::new(40).expect("above zero");
+
 const WINDOW: Duration = Duration::from_secs(60);
 
 /// How many gateways there are at a time, and how many may die.
 const ALIVE: usize = 3;
+
 pub(super) const LIVES: usize = 8;
 
 /// What becomes of a message.
@@ -61,7 +50,7 @@ struct Call<'g> {
     fate: Fate,
     arrives: Duration,
     returns: Duration,
-    answer: Option<answer::Answer>,
+    answer: Option<invocation::Answer>,
 }
 
 /// A lease on its way back.
@@ -346,7 +335,7 @@ impl<'g> World<'g> {
             };
             let invocation = call.invocation(Purpose::Decide);
             let value = self.scripts.run(self.keys, &invocation);
-            let answer = answer::read(&value, &[&charge]).unwrap_or_else(|| panic!("{value:?}"));
+            let answer = invocation::read(&value, &[&charge]).unwrap_or_else(|| panic!("{value:?}"));
             if answer.leased.iter().any(|units| *units > 0) {
                 self.ends[gateway] = self.now + LEASE_SPAN;
             }
@@ -423,16 +412,5 @@ impl Call<'_> {
 }
 
 fn charge(key: KeyHash, rule: &Rule) -> Charge<'_> {
-    Charge {
-        limit: 0,
-        key,
-        rule,
-        count: Count::Requests,
-        force: Force::Binding,
-        on_failure: OnFailure::Local,
-        items: Items::new(),
-        unless_known: false,
-        is_free: false,
-        leases: true,
-    }
+    Charge { leases: true, ..Charge::new(0, key, rule) }
 }

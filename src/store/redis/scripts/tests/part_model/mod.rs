@@ -10,9 +10,10 @@ mod world;
 
 use std::ops::Range;
 
-use super::server::Keys;
 use mutants::Mutant;
 use world::World;
+
+use super::server::Keys;
 
 /// Plays histories with these seeds until one shows parts of more than the whole. Returns the seed.
 fn play(seeds: Range<u64>, mutant: Option<&'static Mutant>) -> Option<u64> {

@@ -6,17 +6,10 @@ use fastrand::Rng;
 use redis::Value;
 
 use super::mutants::Mutant;
-use crate::clock::Clock;
-use crate::clock::ManualClock;
-use crate::clock::Timestamp;
-use crate::store::parts::HELD_FOR;
-use crate::store::parts::HeldPart;
-use crate::store::parts::NextCall;
-use crate::store::parts::PartAnswer;
-use crate::store::parts::PartCall;
-use crate::store::redis::scripts::parts;
+use crate::store::parts::{HELD_FOR, HeldPart, NextCall, PartAnswer, PartCall};
 use crate::store::redis::scripts::tests::server::Keys;
-use crate::store::redis::scripts::text;
+use crate::store::redis::scripts::{parts, text};
+use crate::words::clock::{Clock, ManualClock, Timestamp};
 
 pub(super) struct World<'k> {
     keys: &'k mut Keys,

@@ -1,0 +1,418 @@
+//! How the gateway is: what it runs, what it counts with, and which other gateways there are.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use jiff::SignedDuration;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout, timeout_at};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::admin::AdminState;
+use crate::admin::bans::ban_of;
+use crate::admin::config::{LoadedConfig, ReloadReport};
+use crate::admin::health::store;
+use crate::admin::shared::{Others, STATUS, Scope, StatusRecord, history};
+use crate::api::verdict::{Denials, Lock, LockedBy};
+use crate::api::{
+    Advice, Certificate, Configuration, FollowedList, Gateway, GatewayState, Level, Reload, ReloadResult, Server,
+    Status, Traffic, Upstream, Verdict,
+};
+use crate::listen::tls::NameExpiries;
+use crate::record;
+use crate::record::history::{HistoryChunk, HistoryReport};
+use crate::record::{DecisionLabel, ListGauge};
+use crate::rules::decision::operator::LimitQuery;
+use crate::rules::limit::Rule;
+use crate::rules::outcome::Outcome;
+use crate::rules::route::Route;
+use crate::store::Store;
+use crate::store::shared_records::{GatewayRecords, Standing};
+use crate::words::clock::{Timestamp, wall};
+use crate::words::units::whole_seconds;
+
+// What passed and what was denied in the last minute.
+
+const PASSED: [DecisionLabel; 2] = [DecisionLabel::Allowed, DecisionLabel::Delayed];
+
+/// Every decision that lets no request pass. An error is none.
+fn denied() -> impl Iterator<Item = DecisionLabel> {
+    DecisionLabel::ALL.into_iter().filter(|label| !PASSED.contains(label) && *label != DecisionLabel::Error)
+}
+
+/// How the gateway is
+///
+/// And which other gateways count in the same Redis: each is asked, and named as missing where it does not answer within
+/// 300 ms.
+#[utoipa::path(
+    get,
+    path = "/api/v1/status",
+    responses((status = 200, description = "The status now.", body = Status))
+)]
+async fn show(State(state): State<Arc<AdminState>>) -> Json<Status> {
+    let known = KnownGateways::ask(&state).await;
+    Json(status(&state, known).await)
+}
+
+/// The sum of all steps.
+fn traffic(report: &HistoryReport) -> Traffic {
+    let count = |words: &[&str]| -> u64 {
+        let counted = |words_of_route: &BTreeMap<String, Vec<u64>>| -> u64 {
+            words.iter().filter_map(|word| words_of_route.get(*word)).flatten().sum()
+        };
+        report.routes.values().map(counted).sum()
+    };
+    let decided = |labels: &[DecisionLabel]| count(&labels.iter().map(|label| label.as_str()).collect::<Vec<_>>());
+    Traffic {
+        passed: decided(&PASSED),
+        denied: decided(&denied().collect::<Vec<_>>()),
+        signed_in: count(&[Outcome::Success.as_str()]),
+        failed: count(&[Outcome::Failure.as_str()]),
+    }
+}
+
+/// The limit that denied most, and how often.
+fn busiest_limit(report: &HistoryReport) -> Option<(String, u64)> {
+    let counted = report.limits.iter().filter_map(|(limit, decisions)| {
+        let denied: u64 = denied().filter_map(|label| decisions.get(label.as_str())).flatten().sum();
+        (denied > 0).then(|| (limit.clone(), denied))
+    });
+    counted.max_by_key(|(_, denied)| *denied)
+}
+
+/// How long a scrape may show the level that was judged for one before: each judgement asks all gateways.
+const LEVEL_HOLDS: Duration = Duration::from_secs(2);
+
+/// A scrape waits so long for a judgement. In an outage of Redis it takes longer, and the metrics are needed then.
+const LEVEL_PATIENCE: Duration = Duration::from_millis(100);
+
+/// The level that was judged last, for the metrics.
+#[derive(Debug, Default)]
+pub(in crate::admin) struct LastLevel {
+    judged: parking_lot::Mutex<Option<(Instant, Level)>>,
+    /// Only one judgement is under way.
+    judging: Mutex<()>,
+}
+
+impl LastLevel {
+    fn fresh(&self) -> Option<Level> {
+        self.judged.lock().filter(|(judged, _)| judged.elapsed() < LEVEL_HOLDS).map(|(_, level)| level)
+    }
+}
+
+/// The level of the verdict, for a scrape. Where the judgement takes too long it is ready for the next one, and this one shows the
+/// level before it, or trouble where this gateway itself knows that the store is away.
+pub(in crate::admin) async fn level(state: &Arc<AdminState>) -> Level {
+    if let Some(level) = state.last_level.fresh() {
+        return level;
+    }
+    let mut judgement = tokio::spawn(judge(Arc::clone(state)));
+    if let Ok(Ok(level)) = timeout(LEVEL_PATIENCE, &mut judgement).await {
+        return level;
+    }
+    if !state.gauges().store_up {
+        return Level::Trouble;
+    }
+    let before = state.last_level.judged.lock().map(|(_, level)| level);
+    match before {
+        Some(level) => level,
+        // Nothing is said that was never judged.
+        None => judgement.await.unwrap_or(Level::Trouble),
+    }
+}
+
+async fn judge(state: Arc<AdminState>) -> Level {
+    let _alone = state.last_level.judging.lock().await;
+    if let Some(level) = state.last_level.fresh() {
+        return level;
+    }
+    let level = status(&state, KnownGateways::ask(&state).await).await.verdict.level;
+    *state.last_level.judged.lock() = Some((Instant::now(), level));
+    level
+}
+
+// The path of the status.
+
+pub(in crate::admin) fn routes() -> OpenApiRouter<Arc<AdminState>> {
+    OpenApiRouter::new().routes(routes!(show))
+}
+
+// Which gateway this is.
+
+/// Of the name of a machine, in characters.
+const MAX_MACHINE: usize = 32;
+
+/// The gateways, and whether all that are there are among them and have answered.
+pub(super) struct KnownGateways {
+    /// This one first.
+    pub(super) gateways: Vec<Gateway>,
+    pub(super) is_complete: bool,
+    /// The limit that denied most in the last minute, of all of them together, and how often.
+    pub(super) busiest_limit: Option<(String, u64)>,
+}
+
+impl KnownGateways {
+    /// Asks the other gateways, for a little more than 300 ms at most.
+    pub(super) async fn ask(state: &AdminState) -> Self {
+        let asked = wall();
+        let mut fields = vec![STATUS.to_owned()];
+        fields.extend(last_chunks(asked).map(history));
+        let others = Others::ask(state, &fields, None).await;
+        let now = wall();
+        let mut report = state.metrics.history().report(1, now);
+        let last_minute = traffic(&report);
+        let own =
+            response(&state.identity.id, StatusRecord::of(state), last_minute, (Standing::Up, Duration::ZERO), now);
+        let mut gateways: Vec<Gateway> =
+            others.gateways.iter().filter_map(|records| of_records(records, now)).collect();
+        gateways.sort_by(|one, other| one.id.cmp(&other.id));
+        gateways.insert(0, own);
+        for chunk in others.gateways.iter().flat_map(|records| records.contents.iter().skip(1)).flatten() {
+            if let Some(chunk) = HistoryChunk::from_bytes(chunk) {
+                report.add(&chunk);
+            }
+        }
+        let is_missing = |gateway: &Gateway| gateway.state == GatewayState::Missing;
+        let is_complete = others.scope == Scope::All && !gateways.iter().any(is_missing);
+        Self { gateways, is_complete, busiest_limit: busiest_limit(&report) }
+    }
+
+    /// What all of them forwarded and denied in the last minute.
+    pub(super) fn last_minute(&self) -> Traffic {
+        self.gateways.iter().fold(Traffic::default(), |sum, gateway| sum + gateway.last_minute)
+    }
+}
+
+/// The parts of the history that the last minute is in.
+fn last_chunks(now: Timestamp) -> RangeInclusive<u64> {
+    HistoryChunk::number(HistoryReport::of_last(1, now).from)..=HistoryChunk::number(now)
+}
+
+fn of_records(records: &GatewayRecords, now: Timestamp) -> Option<Gateway> {
+    let GatewayRecords { gateway, standing, age, contents } = records;
+    let (status, chunks) = contents.split_first()?;
+    let record = StatusRecord::from_bytes(status.as_deref()?)?;
+    let mut last_minute = HistoryReport::of_last(1, now);
+    for chunk in chunks.iter().flatten().filter_map(|chunk| HistoryChunk::from_bytes(chunk)) {
+        last_minute.add(&chunk);
+    }
+    // One that has answered was heard of just now.
+    let age = if *standing == Standing::Up { Duration::ZERO } else { *age };
+    Some(response(gateway, record, traffic(&last_minute), (*standing, age), now))
+}
+
+fn response(
+    id: &str,
+    record: StatusRecord,
+    last_minute: Traffic,
+    (standing, age): (Standing, Duration),
+    now: Timestamp,
+) -> Gateway {
+    let state = match standing {
+        Standing::Up if record.draining => GatewayState::Draining,
+        Standing::Up => GatewayState::Up,
+        Standing::Missing => GatewayState::Missing,
+        Standing::Gone => GatewayState::Gone,
+        Standing::Ended => GatewayState::Ended,
+    };
+    let age = u64::try_from(age.as_micros()).unwrap_or(u64::MAX);
+    Gateway {
+        id: id.to_owned(),
+        state,
+        version: record.version,
+        since: record.since,
+        last_seen: Timestamp::from_micros(now.as_micros().saturating_sub(age)).to_string(),
+        last_minute,
+    }
+}
+
+/// Which process this is, among the gateways on one store.
+#[derive(Clone, Debug)]
+pub struct GatewayIdentity {
+    /// The name of the machine and a random number: `web-1-3f2a90c4`.
+    pub id: Arc<str>,
+    /// When it started, by the wall clock.
+    pub since: Timestamp,
+}
+
+impl GatewayIdentity {
+    /// Of this process. `machine` is the name of the machine; what does not belong in a name is left out.
+    pub fn new(machine: &str, since: Timestamp) -> Self {
+        let is_of_name = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.' | '_');
+        let machine: String = machine.chars().filter(is_of_name).take(MAX_MACHINE).collect();
+        let machine = if machine.is_empty() { "gateway" } else { &machine };
+        Self { id: format!("{machine}-{:08x}", fastrand::u32(..)).into(), since }
+    }
+}
+
+// What the status is made of.
+
+/// The status of this gateway, with what it knows of the others.
+async fn status(state: &AdminState, known: KnownGateways) -> Status {
+    let gauges = state.gauges();
+    let mut status = Status {
+        verdict: Verdict::default(),
+        version: env!("PORTCULLIS_VERSION").to_owned(),
+        since: state.identity.since.to_string(),
+        gateway: state.identity.id.to_string(),
+        configuration: configuration(&state.config.load(), state.last_reload.load_full()),
+        last_minute: known.last_minute(),
+        complete: known.is_complete,
+        gateways: known.gateways,
+        listeners: state.listeners.load().iter().map(ToString::to_string).collect(),
+        certificates: certificates(&state.name_expiries.load(), jiff::Timestamp::now()),
+        upstreams: upstreams(gauges.servers),
+        lists: gauges.lists.into_iter().map(list).collect(),
+        store: store(state),
+        advice: all_advice(state),
+    };
+    let denials = Denials { locks: locks(state).await, busiest_limit: known.busiest_limit };
+    status.verdict = Verdict::of(&status, &denials);
+    status
+}
+
+/// Names whose certificates end together are one entry.
+fn certificates(name_expiries: &NameExpiries, now: jiff::Timestamp) -> Vec<Certificate> {
+    let mut ends: BTreeMap<jiff::Timestamp, Vec<String>> = BTreeMap::new();
+    for (name, expires) in name_expiries.iter() {
+        ends.entry(expires).or_default().push(name.to_owned());
+    }
+    let certificate = |(expires, names): (jiff::Timestamp, _)| Certificate {
+        names,
+        expires: expires.to_string(),
+        ends_soon: expires.duration_since(now) < SOON,
+    };
+    ends.into_iter().map(certificate).collect()
+}
+
+fn list(gauge: ListGauge) -> FollowedList {
+    FollowedList {
+        list: gauge.name.to_string(),
+        up: gauge.is_up(),
+        source: gauge.source,
+        entries: gauge.entries,
+        answered: gauge.answered.map(|answered| answered.to_string()),
+        reason: gauge.failure.map(|failure| failure.to_string()),
+    }
+}
+
+/// As in the alert of `config/prometheus/rules.yaml`.
+const SOON: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+fn configuration(config: &LoadedConfig, last_reload: Option<Arc<ReloadReport>>) -> Configuration {
+    let last_reload = last_reload.map(|report| Reload {
+        at: report.at.to_string(),
+        result: if report.refused.is_none() { ReloadResult::Success } else { ReloadResult::Failure },
+        reason: report.refused.clone(),
+    });
+    Configuration { source: config.source.clone(), loaded: config.loaded.to_string(), last_reload }
+}
+
+/// `servers` are in the order of their upstreams.
+fn upstreams(servers: Vec<(Arc<str>, Arc<str>, bool)>) -> Vec<Upstream> {
+    let mut upstreams: Vec<Upstream> = Vec::new();
+    for (name, server, healthy) in servers {
+        if upstreams.last().is_none_or(|last| *last.name != *name) {
+            upstreams.push(Upstream { name: name.to_string(), servers: Vec::new() });
+        }
+        if let Some(last) = upstreams.last_mut() {
+            last.servers.push(Server { server: server.to_string(), healthy });
+        }
+    }
+    upstreams
+}
+
+/// How long the answer may wait for what the store says of limits without a key.
+const LOCKS_TIMEOUT: Duration = Duration::from_millis(300);
+
+/// What locks a route for everyone now: limits without a key, and bans of them, that let no request pass.
+async fn locks(state: &AdminState) -> Vec<Lock> {
+    let mut locks = Vec::new();
+    let end = Instant::now() + LOCKS_TIMEOUT;
+    for (query, routes) in limits_of_everyone(state) {
+        let (by, seconds) = match ban_of(state, &query) {
+            Some(ban) => (LockedBy::Ban, ban.left),
+            // A store that is away or slow is trouble already, and nothing is known of its limits.
+            None => match timeout_at(end, state.store.look(&query.batch())).await {
+                Ok(Ok(verdicts)) if verdicts.iter().any(|verdict| !verdict.passes()) => {
+                    let wait = verdicts.iter().filter_map(|verdict| verdict.retry_after).max();
+                    (LockedBy::Limit, wait.map_or(0, |wait| whole_seconds(wait).max(1)))
+                }
+                _ => continue,
+            },
+        };
+        locks.push(Lock { limit: query.limit.to_string(), routes, by, seconds });
+    }
+    locks
+}
+
+/// The limits that have one key for all requests, and the routes that have them. A limit of concurrent requests bounds load
+/// and locks nothing.
+fn limits_of_everyone(state: &AdminState) -> Vec<(LimitQuery, Vec<String>)> {
+    let (policy, hashers) = (state.policy.load(), state.store.hashers());
+    let of_everyone =
+        policy.limits.iter().enumerate().filter(|(_, limit)| {
+            limit.key.parts.is_empty() && !limit.shadow && !matches!(limit.rule, Rule::Concurrent(_))
+        });
+    let queried = of_everyone.filter_map(|(place, limit)| {
+        let has_it =
+            |route: &&Route| route.domain.is_none() && route.limits.iter().any(|id| usize::from(id.0) == place);
+        let routes: Vec<_> = policy.routes.all().iter().filter(has_it).map(|route| route.name.to_string()).collect();
+        let query = LimitQuery::new(&policy, &limit.name, &[], None, &hashers).ok()?;
+        (!routes.is_empty()).then_some((query, routes))
+    });
+    queried.collect()
+}
+
+// What looks misconfigured.
+
+/// What looks misconfigured
+///
+/// Judged from the last thousand requests or more, and gone when it is no longer so: a forwarding header from peers that are
+/// no trusted proxies, one address that sends nearly all requests, a login field that half of the requests lack, a `pattern`
+/// that no name matches, answers that match neither side of an outcome, a limit that counted nothing while a thousand requests passed. As soon as it is so: a
+/// route that waits for answers, and that a proxy asks about which forwards the requests itself; keys of tokens that cannot be
+/// fetched; a reload that was refused. Also what `portcullis check` warns of.
+#[utoipa::path(
+    get,
+    path = "/api/v1/advice",
+    responses((
+        status = 200,
+        description = "All advice that holds now. Empty: nothing looks wrong.",
+        body = Vec<Advice>,
+    ))
+)]
+pub(super) async fn advice(State(state): State<Arc<AdminState>>) -> Json<Vec<Advice>> {
+    Json(all_advice(&state))
+}
+
+/// All advice that holds now.
+fn all_advice(state: &AdminState) -> Vec<Advice> {
+    let warnings = state.config.load();
+    let observed = state.advisor.advice();
+    let refused = state.last_reload.load().as_ref().and_then(|report| report.advice());
+    refused.iter().chain(&warnings.warnings).chain(&observed).map(told).collect()
+}
+
+fn told(advice: &record::advice::Advice) -> Advice {
+    let record::advice::Advice { kind, message, since, limit, route, help } = advice.clone();
+    Advice { kind: kind.as_str().to_owned(), message, since: since.to_string(), limit, route, help }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_processes_of_one_machine_have_two_ids() {
+        let id = |machine: &str| GatewayIdentity::new(machine, Timestamp::EPOCH).id.to_string();
+        assert!(id("web-1").starts_with("web-1-") && id("web-1") != id("web-1"));
+        assert!(id("a/b\u{1b}").starts_with("ab-"));
+        assert!(id("").starts_with("gateway-"));
+    }
+}

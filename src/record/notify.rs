@@ -1,0 +1,490 @@
+//! Webhooks that are notified when a limit is reached.
+//!
+//! Each channel has a queue and a task of its own, so that a slow webhook delays no other webhook and no request.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONNECTION, CONTENT_TYPE, HOST, USER_AGENT};
+use http::uri::Authority;
+use http::{Request, StatusCode, Uri};
+use http_body_util::Full;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{info, warn};
+
+use crate::record::metrics::NotificationMetrics;
+use crate::record::sinks::SendError;
+use crate::record::{Event, Metrics, sinks};
+use crate::rules::key::KeyHash;
+use crate::rules::limit::ChannelId;
+use crate::words::clock::Timestamp;
+use crate::words::word::Help;
+
+/// From the name lookup to the head of the answer.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Why a notification was not delivered. Does not show the secret URL.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DeliveryError {
+    #[error("the webhook answered {0}")]
+    Status(StatusCode),
+    #[error("the webhook did not answer within {} s", TIMEOUT.as_secs())]
+    Timeout,
+    #[error("{0}")]
+    Request(#[from] http::Error),
+    #[error("{0}")]
+    Send(#[from] SendError),
+}
+
+/// Sends `json`. Only a success status means that it was delivered. Redirections are not followed.
+pub(super) async fn post(webhook: &Webhook, json: Bytes) -> Result<(), DeliveryError> {
+    let status = timeout(TIMEOUT, exchange(webhook, json)).await.map_err(|_| DeliveryError::Timeout)??;
+    if status.is_success() { Ok(()) } else { Err(DeliveryError::Status(status)) }
+}
+
+async fn exchange(webhook: &Webhook, json: Bytes) -> Result<StatusCode, DeliveryError> {
+    let request = Request::post(webhook.url())
+        .header(HOST, webhook.authority())
+        .header(CONTENT_TYPE, "application/json")
+        .header(USER_AGENT, concat!("portcullis/", env!("CARGO_PKG_VERSION")))
+        .header(CONNECTION, "close")
+        .body(Full::new(json))?;
+    // The body of the answer is not read.
+    Ok(sinks::send(request).await?.status())
+}
+
+// The URL of a webhook. Its path is its password, so it is never shown.
+
+/// An http or https URL. Only its scheme and host are shown.
+#[derive(Clone, Eq, PartialEq)]
+pub struct Webhook(Uri);
+
+/// Why a text is not a webhook URL. Never shows the text itself.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum InvalidWebhook {
+    #[error("a webhook is an http:// or https:// URL")]
+    NotHttp,
+    #[error("a webhook's URL has no user name or password: the secret stands in its path")]
+    Credentials,
+}
+
+impl Help for InvalidWebhook {
+    fn help(&self) -> String {
+        let help = match self {
+            Self::NotHttp => "write one such as `https://hooks.example.com/...`, with the secret in its path",
+            Self::Credentials => "remove what stands before the `@`",
+        };
+        help.to_owned()
+    }
+}
+
+impl Webhook {
+    pub fn parse(text: &str) -> Result<Self, InvalidWebhook> {
+        let uri = text.trim().parse::<Uri>().map_err(|_| InvalidWebhook::NotHttp)?;
+        let is_http = uri.scheme_str().is_some_and(|scheme| scheme == "http" || scheme == "https");
+        let authority = uri.authority().map(Authority::as_str).unwrap_or_default();
+        if is_http && authority.contains('@') {
+            return Err(InvalidWebhook::Credentials);
+        }
+        if !is_http || uri.host().is_none_or(str::is_empty) || authority.ends_with(':') {
+            return Err(InvalidWebhook::NotHttp);
+        }
+        Ok(Self(uri))
+    }
+
+    pub fn is_https(&self) -> bool {
+        self.0.scheme_str() == Some("https")
+    }
+
+    /// The host name or address, without the brackets of IPv6.
+    pub fn host(&self) -> &str {
+        self.0.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
+    }
+
+    pub fn port(&self) -> u16 {
+        self.0.port_u16().unwrap_or(if self.is_https() { 443 } else { 80 })
+    }
+
+    /// The value of the Host field.
+    pub(super) fn authority(&self) -> &str {
+        self.0.authority().map(Authority::as_str).unwrap_or_default()
+    }
+
+    /// The whole URL, with the secret in its path.
+    pub(super) fn url(&self) -> &Uri {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl fmt::Display for Webhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}/***", self.0.scheme_str().unwrap_or_default(), self.authority())
+    }
+}
+
+// The message that a webhook gets.
+
+/// An event, and how many like it were suppressed since the last notification.
+#[derive(Clone, Debug)]
+pub(super) struct Notification {
+    pub(super) event: Arc<Event>,
+    pub(super) suppressed: u64,
+}
+
+impl Notification {
+    /// The event as in the audit trail, the number of suppressed ones, and the same as a sentence for chats.
+    pub(super) fn to_json(&self) -> Value {
+        let mut message = json!(&*self.event);
+        message["suppressed"] = json!(self.suppressed);
+        message["gateway"] = json!("portcullis");
+        message["version"] = json!(env!("CARGO_PKG_VERSION"));
+        message["text"] = json!(self.sentence());
+        message
+    }
+
+    fn sentence(&self) -> String {
+        let Self { event, suppressed } = self;
+        let mut sentence = format!("portcullis: {}", event.kind.as_str());
+        let key = event.key.as_deref().unwrap_or_default();
+        let key: Vec<_> = key.iter().map(|(selector, value)| format!("{selector}={value}")).collect();
+        let details = [
+            event.limit.as_deref().map(|limit| format!(" by {limit}")),
+            (!key.is_empty()).then(|| format!(" of {}", key.join(" "))),
+            event.client.map(|client| format!(", client {client}")),
+            event.until.map(|until| format!(", until {until}")),
+            (*suppressed > 0).then(|| format!(", {suppressed} more since the last message")),
+        ];
+        sentence.extend(details.into_iter().flatten());
+        sentence
+    }
+}
+
+// The `notify` section of the configuration.
+
+/// Channels in the order of `limit::ChannelId`.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct NotifySettings {
+    pub channels: Vec<ChannelSettings>,
+}
+
+/// A webhook, and how often it is notified at most.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ChannelSettings {
+    pub name: Arc<str>,
+    pub webhook: Webhook,
+    /// At most one notification in this time for each limit and key.
+    pub every: Duration,
+}
+
+impl ChannelSettings {
+    /// `every` where the configuration leaves it out.
+    pub const EVERY: Duration = Duration::from_secs(60);
+}
+
+// A running channel: suppresses repeated notifications, queues the others, and sends them from a task of its own.
+
+/// More notifications than this would arrive too late to help.
+const MAX_QUEUED: usize = 1024;
+
+/// How often a notification is sent at most.
+const MAX_ATTEMPTS: u32 = 7;
+
+/// The wait before the second attempt. Each further wait is twice as long.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+
+/// The sending end of the queue. When the last holder drops it, the task sends the queue and ends.
+#[derive(Debug)]
+pub struct WebhookChannel {
+    settings: ChannelSettings,
+    suppression: Mutex<Suppression>,
+    queue: mpsc::Sender<Notification>,
+    counters: NotificationMetrics,
+}
+
+impl WebhookChannel {
+    /// To be called within a runtime. When `closing` is cancelled, the task tries to send the queue once more and ends.
+    pub(super) fn open(
+        settings: ChannelSettings,
+        counters: NotificationMetrics,
+        tasks: &TaskTracker,
+        closing: CancellationToken,
+    ) -> Arc<Self> {
+        let (queue, notifications) = mpsc::channel(MAX_QUEUED);
+        tasks.spawn(send_queued(settings.clone(), notifications, counters.clone(), closing));
+        let suppression = Mutex::new(Suppression::new(settings.every));
+        Arc::new(Self { settings, suppression, queue, counters })
+    }
+
+    pub fn settings(&self) -> &ChannelSettings {
+        &self.settings
+    }
+
+    /// Queues a notification, unless the same limit and key had one lately. Does not wait.
+    pub(in crate::record) fn notify(&self, event: &Arc<Event>, limit: &Arc<str>, key: KeyHash, now: Timestamp) {
+        let verdict = self.suppression.lock().check(limit, key, now);
+        match verdict {
+            SendVerdict::Send { suppressed } => {
+                let notification = Notification { event: Arc::clone(event), suppressed };
+                if self.queue.try_send(notification).is_err() {
+                    self.counters.dropped();
+                }
+            }
+            SendVerdict::Suppress => self.counters.suppressed(),
+            SendVerdict::Full => self.counters.dropped(),
+        }
+    }
+}
+
+async fn send_queued(
+    settings: ChannelSettings,
+    mut notifications: mpsc::Receiver<Notification>,
+    counters: NotificationMetrics,
+    closing: CancellationToken,
+) {
+    let mut is_healthy = true;
+    loop {
+        let notification = tokio::select! {
+            biased;
+            notification = notifications.recv() => notification,
+            () = closing.cancelled(), if !notifications.is_closed() => {
+                notifications.close();
+                continue;
+            }
+        };
+        let Some(notification) = notification else { return };
+        let is_delivered = send_with_retries(&settings, &notification, &closing).await;
+        if is_delivered {
+            counters.delivered();
+        } else {
+            counters.failed();
+        }
+        let name = &*settings.name;
+        match (is_healthy, is_delivered) {
+            (false, true) => info!(channel = name, "the webhook of `{name}` takes notifications again"),
+            (true, false) => {
+                warn!(channel = name, "the webhook of `{name}` takes no notifications: this one is given up");
+            }
+            _ => {}
+        }
+        is_healthy = is_delivered;
+    }
+}
+
+/// Retries for about half a minute, besides the time of the attempts themselves. Returns whether it was delivered.
+async fn send_with_retries(
+    settings: &ChannelSettings,
+    notification: &Notification,
+    closing: &CancellationToken,
+) -> bool {
+    let json = Bytes::from(notification.to_json().to_string());
+    let mut wait = FIRST_WAIT;
+    for attempt in 1..=MAX_ATTEMPTS {
+        match post(&settings.webhook, json.clone()).await {
+            Ok(()) => return true,
+            Err(error) => {
+                let name = &*settings.name;
+                info!(channel = name, attempt, "the webhook of `{name}` did not take a notification: {error}");
+            }
+        }
+        if attempt == MAX_ATTEMPTS || closing.is_cancelled() {
+            break;
+        }
+        tokio::select! {
+            () = time::sleep(wait) => {}
+            // The gateway stops: one more attempt at once, the last.
+            () = closing.cancelled() => {}
+        }
+        wait *= 2;
+    }
+    false
+}
+
+// Lets one notification pass for each limit and key in a given time, and counts the suppressed ones.
+
+/// About 6 MB.
+const MAX_KEYS: usize = 64 * 1024;
+
+/// Looking through all keys takes a millisecond.
+const MIN_SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How many times `every` a count of suppressed notifications is kept.
+const KEPT_INTERVALS: u32 = 10;
+
+/// Remembers the last notification of each limit and key.
+#[derive(Debug)]
+pub(super) struct Suppression {
+    every: Duration,
+    last_sent: HashMap<(Arc<str>, KeyHash), LastSent>,
+    swept: Timestamp,
+}
+
+#[derive(Debug)]
+struct LastSent {
+    at: Timestamp,
+    /// How many were suppressed since.
+    suppressed: u64,
+}
+
+/// Whether to send a notification.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum SendVerdict {
+    /// With the number of notifications that were suppressed since the last one.
+    Send { suppressed: u64 },
+    /// One was sent lately.
+    Suppress,
+    /// There is no room to remember another key.
+    Full,
+}
+
+impl Suppression {
+    pub(super) fn new(every: Duration) -> Self {
+        Self { every, last_sent: HashMap::new(), swept: Timestamp::EPOCH }
+    }
+
+    pub(super) fn check(&mut self, limit: &Arc<str>, key: KeyHash, now: Timestamp) -> SendVerdict {
+        self.sweep(now);
+        let id = (Arc::clone(limit), key);
+        let is_full = self.last_sent.len() >= MAX_KEYS;
+        match self.last_sent.get_mut(&id) {
+            Some(last) if now.since(last.at) < self.every => {
+                last.suppressed += 1;
+                SendVerdict::Suppress
+            }
+            Some(last) => {
+                let suppressed = std::mem::take(&mut last.suppressed);
+                last.at = now;
+                SendVerdict::Send { suppressed }
+            }
+            None if is_full => SendVerdict::Full,
+            None => {
+                self.last_sent.insert(id, LastSent { at: now, suppressed: 0 });
+                SendVerdict::Send { suppressed: 0 }
+            }
+        }
+    }
+
+    /// Removes keys that may be notified again and have no suppressed ones to report. A count that is never reported is
+    /// removed after [`KEPT_INTERVALS`].
+    fn sweep(&mut self, now: Timestamp) {
+        if now.since(self.swept) < self.every.max(MIN_SWEEP_INTERVAL) {
+            return;
+        }
+        self.swept = now;
+        let every = self.every;
+        self.last_sent.retain(|_, last| {
+            let age = now.since(last.at);
+            age < every || (last.suppressed > 0 && age < every * KEPT_INTERVALS)
+        });
+        self.last_sent.shrink_to(1024);
+    }
+}
+
+// The running webhook channels of a configuration.
+
+#[derive(Clone, Debug, Default)]
+pub struct WebhookChannels(Vec<Arc<WebhookChannel>>);
+
+impl WebhookChannels {
+    /// `None`: the configuration has no such channel. One that names it is refused when it is read.
+    pub fn get(&self, id: ChannelId) -> Option<&Arc<WebhookChannel>> {
+        self.0.get(usize::from(id.0))
+    }
+
+    /// The channels of `settings`. Unchanged channels keep their queues and their list of recent notifications.
+    pub(in crate::record) fn reopen(
+        &self,
+        settings: &NotifySettings,
+        metrics: &Metrics,
+        tasks: &TaskTracker,
+        closing: &CancellationToken,
+    ) -> Self {
+        let channels = settings.channels.iter().map(|settings| {
+            let kept = self.0.iter().find(|channel| channel.settings() == settings);
+            kept.map_or_else(
+                || {
+                    let counters = metrics.notifications(&settings.name);
+                    WebhookChannel::open(settings.clone(), counters, tasks, closing.clone())
+                },
+                Arc::clone,
+            )
+        });
+        Self(channels.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EVERY: Duration = Duration::from_secs(60);
+
+    fn second(second: u64) -> Timestamp {
+        Timestamp::from_micros((1000 + second) * 1_000_000)
+    }
+
+    #[test]
+    fn each_limit_and_key_is_notified_once_in_a_while_and_what_is_suppressed_is_counted() {
+        let (mut suppression, login, api) = (Suppression::new(EVERY), Arc::from("login"), Arc::from("api"));
+        assert_eq!(suppression.check(&login, KeyHash(1), second(0)), SendVerdict::Send { suppressed: 0 });
+        for _ in 0..9 {
+            assert_eq!(suppression.check(&login, KeyHash(1), second(59)), SendVerdict::Suppress);
+        }
+        assert_eq!(suppression.check(&login, KeyHash(2), second(59)), SendVerdict::Send { suppressed: 0 });
+        assert_eq!(suppression.check(&api, KeyHash(1), second(59)), SendVerdict::Send { suppressed: 0 });
+        assert_eq!(suppression.check(&login, KeyHash(1), second(60)), SendVerdict::Send { suppressed: 9 });
+        assert_eq!(suppression.check(&login, KeyHash(1), second(61)), SendVerdict::Suppress);
+        assert_eq!(suppression.check(&login, KeyHash(1), second(240)), SendVerdict::Send { suppressed: 1 });
+    }
+
+    #[test]
+    fn many_keys_take_bounded_room_and_make_way_when_their_time_is_over() {
+        let (mut suppression, login) = (Suppression::new(EVERY), Arc::from("login"));
+        for key in 0..MAX_KEYS as u128 {
+            assert_eq!(suppression.check(&login, KeyHash(key), second(0)), SendVerdict::Send { suppressed: 0 });
+        }
+        assert_eq!(suppression.check(&login, KeyHash(u128::MAX), second(1)), SendVerdict::Full);
+        assert_eq!(suppression.check(&login, KeyHash(u128::MAX), second(60)), SendVerdict::Send { suppressed: 0 });
+        assert_eq!(suppression.last_sent.len(), 1);
+    }
+
+    #[test]
+    fn a_webhook_shows_its_host_and_never_its_path() {
+        let webhook = Webhook::parse("https://hooks.example.com/T0/s3cret?token=abc").unwrap();
+        assert_eq!(format!("{webhook} {webhook:?}"), "https://hooks.example.com/*** https://hooks.example.com/***");
+        assert_eq!((webhook.host(), webhook.port(), webhook.is_https()), ("hooks.example.com", 443, true));
+        assert_eq!(webhook.url().path_and_query().unwrap(), "/T0/s3cret?token=abc");
+        let local = Webhook::parse("http://[::1]:8065").unwrap();
+        assert_eq!((local.host(), local.port(), local.url().path()), ("::1", 8065, "/"));
+    }
+
+    #[test]
+    fn only_http_urls_are_taken() {
+        for text in [
+            "",
+            "hooks.example.com/T0",
+            "ftp://example.com/",
+            "https://",
+            "/T0",
+            "https://example.com:/",
+            "ops@example.com",
+        ] {
+            assert_eq!(Webhook::parse(text), Err(InvalidWebhook::NotHttp), "{text}");
+        }
+        assert_eq!(Webhook::parse("https://me:secret@example.com/"), Err(InvalidWebhook::Credentials));
+    }
+}

@@ -1,0 +1,145 @@
+//! One field of a head.
+
+use std::cell::RefCell;
+use std::ops::Range;
+
+use super::{KnownName, Name};
+use crate::words::pool::FreeList;
+
+/// Where a field stands in the text of its head, and the kind of its name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    /// The first byte of the line, and the first one behind its line end.
+    pub(super) line: Span,
+    pub(super) value: Span,
+    pub(super) name_length: u16,
+    /// [`KnownName::to_byte`].
+    pub(super) known: u8,
+    /// The line is the name, `: `, the value and CR LF, with nothing else.
+    pub(super) is_plain: bool,
+    /// It is no longer a field of the head.
+    pub(super) is_removed: bool,
+}
+
+/// A field: its name in lower case, and its value without blanks around it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Field<'h> {
+    pub name: Name<'h>,
+    pub value: &'h [u8],
+}
+
+impl Entry {
+    pub(super) fn known(&self) -> Option<KnownName> {
+        KnownName::from_byte(self.known)
+    }
+
+    pub(super) fn field<'h>(&self, text: &'h [u8]) -> Field<'h> {
+        Field { name: self.name(text), value: &text[self.value.range()] }
+    }
+
+    fn name<'h>(&self, text: &'h [u8]) -> Name<'h> {
+        match self.known() {
+            Some(known) => Name::Known(known),
+            None => Name::Other(str::from_utf8(self.name_bytes(text)).unwrap_or_default()),
+        }
+    }
+
+    pub(super) fn name_bytes<'h>(&self, text: &'h [u8]) -> &'h [u8] {
+        &text[self.line.start as usize..][..usize::from(self.name_length)]
+    }
+
+    /// Whether it has this name, and is not removed.
+    pub(super) fn is(&self, name: Name<'_>, text: &[u8]) -> bool {
+        let is_named = match name {
+            Name::Known(known) => self.known() == Some(known),
+            Name::Other(other) => {
+                usize::from(self.name_length) == other.len() && self.name_bytes(text) == other.as_bytes()
+            }
+        };
+        is_named && !self.is_removed
+    }
+}
+
+// The memory of heads, which the requests of a thread use one after another.
+
+/// In bytes: the longest text of a head. The bounds of every protocol are far below.
+pub(super) const MAX_TEXT: usize = u32::MAX as usize;
+
+/// In bytes: a name, and what stands around it.
+const ROOM: usize = 256;
+
+/// In bytes: few heads are longer.
+const MAX_KEPT_TEXT: usize = 8 * 1024;
+
+/// Few heads have more fields.
+const MAX_FIELDS: usize = 64;
+
+/// The text of a head, and the table of its fields.
+#[derive(Debug, Default)]
+pub(super) struct HeadMemory {
+    pub(super) text: Vec<u8>,
+    pub(super) entries: Vec<Entry>,
+}
+
+impl HeadMemory {
+    /// Makes room for a value. A long text grows by little more than it needs, because many heads may be under way.
+    pub(super) fn reserve(&mut self, value: usize) {
+        if self.text.len() + value > MAX_KEPT_TEXT && self.text.capacity() - self.text.len() < value + ROOM {
+            self.text.reserve_exact(value + 4 * ROOM);
+        }
+    }
+}
+
+/// Empty memory, with capacity if the pool has some.
+pub(super) fn take() -> HeadMemory {
+    POOL.with_borrow_mut(FreeList::take).unwrap_or_default()
+}
+
+/// Gives memory back.
+pub(super) fn put(mut memory: HeadMemory) {
+    if memory.text.capacity() == 0 && memory.entries.capacity() == 0
+        || memory.text.capacity() > MAX_KEPT_TEXT
+        || memory.entries.capacity() > MAX_FIELDS
+    {
+        return;
+    }
+    memory.text.clear();
+    memory.entries.clear();
+    // While a thread ends there is no pool.
+    let _ = POOL.try_with(|pool| pool.borrow_mut().put(memory));
+}
+
+thread_local! {
+    static POOL: RefCell<FreeList<HeadMemory>> = const { RefCell::new(FreeList::empty()) };
+}
+
+// A part of a head's text.
+
+/// A part of the text of a head, by its position. The text only grows, so a span stays valid.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Span {
+    pub(super) start: u32,
+    pub(super) end: u32,
+}
+
+impl Span {
+    /// The bytes from `start` to before `end` of the text.
+    pub fn new(start: usize, end: usize) -> Self {
+        Self { start: position(start), end: position(end) }
+    }
+
+    pub fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+}
+
+/// A position in the text of a head, which [`MAX_TEXT`] bounds.
+#[expect(clippy::cast_possible_truncation, reason = "a text is shorter")]
+pub(super) fn position(offset: usize) -> u32 {
+    debug_assert!(offset <= MAX_TEXT, "the text of a head is longer than its bound");
+    offset as u32
+}

@@ -1,0 +1,371 @@
+//! The fields of a head, on the text that they arrived in.
+
+use std::fmt;
+use std::ops::Range;
+
+use super::field::Entry;
+use super::{Field, KnownName, Name, NameSet, Span};
+use crate::wire::head::field::{HeadMemory, MAX_TEXT};
+use crate::wire::head::{field, field_name};
+
+/// The fields of a head in their order, and the text that they stand in. Names are in lower case, and values have no control
+/// characters but tabs. What is added is appended to the text; nothing in it moves.
+///
+/// The memory comes from a pool of the thread, and goes back to it.
+pub struct Fields {
+    memory: HeadMemory,
+    /// A bit for each known name that has a field.
+    present: u128,
+    /// How many are not removed.
+    count: usize,
+}
+
+/// A line has no colon, or the name before it is not a token.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("this is not a field of a head")]
+pub struct InvalidField;
+
+impl Fields {
+    /// No fields yet, on a text that begins with these bytes.
+    pub fn on(text: &[u8]) -> Self {
+        assert!(text.len() <= MAX_TEXT, "the head is too long");
+        let mut fields = Self::default();
+        fields.memory.text.extend_from_slice(text);
+        fields
+    }
+
+    /// Notes that a field stands in the text: a name at `start`, a colon, and a value, in a line that ends before `end`. The
+    /// name is put into lower case. `value_of` finds the value in what stands behind the colon and before `content_end`.
+    /// The value has no control characters: the caller checks that, at best for all fields together.
+    pub fn note(
+        &mut self,
+        start: usize,
+        content_end: usize,
+        end: usize,
+        value_of: impl FnOnce(&[u8]) -> Range<usize>,
+    ) -> Result<(), InvalidField> {
+        let line = &mut self.memory.text[start..end];
+        let colon = field_name::position_of_colon(&line[..content_end - start]).ok_or(InvalidField)?;
+        let (name, rest) = line.split_at_mut(colon);
+        let known = KnownName::in_any_case(name);
+        if known.is_none() && !field_name::lower_token(name) {
+            return Err(InvalidField);
+        }
+        let name_length = u16::try_from(colon).map_err(|_| InvalidField)?;
+        let (value, is_plain) = match rest {
+            // The form that nearly all peers write.
+            [b':', b' ', first, .., last, b'\r', b'\n'] if *first > b' ' && *last > b' ' && content_end + 2 == end => {
+                (Span::new(start + colon + 2, content_end), true)
+            }
+            _ => {
+                let value = value_of(&rest[1..content_end - start - colon]);
+                let is_plain = value.start == 1
+                    && rest.starts_with(b": ")
+                    && rest.ends_with(b"\r\n")
+                    && rest.len() == 1 + value.end + 2;
+                (Span::new(start + colon + 1 + value.start, start + colon + 1 + value.end), is_plain)
+            }
+        };
+        self.push(Entry {
+            line: Span::new(start, end),
+            value,
+            name_length,
+            known: KnownName::to_byte(known),
+            is_plain,
+            is_removed: false,
+        });
+        Ok(())
+    }
+
+    /// Whether the text up to `length` consists of `lines` lines that end in CR LF, without control characters except
+    /// tabs.
+    pub fn is_lines(&self, length: usize, lines: usize) -> bool {
+        field_name::are_lines(&self.memory.text[..length], lines)
+    }
+
+    fn push(&mut self, entry: Entry) {
+        self.present |= entry.known().map_or(0, KnownName::bit);
+        self.count += 1;
+        self.memory.entries.push(entry);
+    }
+
+    /// How many fields there are.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Whether there is a field with this name.
+    pub fn has(&self, name: KnownName) -> bool {
+        self.present & name.bit() != 0
+    }
+
+    /// Whether there is a field with one of these names.
+    pub fn has_any(&self, names: NameSet) -> bool {
+        self.present & names.0 != 0
+    }
+
+    /// The value of the first field with this name.
+    pub fn get<'n>(&self, name: impl Into<Name<'n>>) -> Option<&[u8]> {
+        Some(self.slice(self.find(name.into())?.value))
+    }
+
+    /// Where the value of the first field with this name stands.
+    pub fn span(&self, name: KnownName) -> Option<Span> {
+        Some(self.find(name.into())?.value)
+    }
+
+    /// Where the value stands, if exactly one field has this name.
+    pub fn single_span<'n>(&self, name: impl Into<Name<'n>>) -> Option<Span> {
+        let name = name.into();
+        let mut entries = self.memory.entries.iter().filter(|entry| entry.is(name, &self.memory.text));
+        let first = entries.next()?;
+        if entries.next().is_none() { Some(first.value) } else { None }
+    }
+
+    /// The value, if exactly one field has this name.
+    pub fn single<'h>(&'h self, name: impl Into<Name<'h>>) -> Option<&'h [u8]> {
+        let mut values = self.get_all(name);
+        values.next().filter(|_| values.next().is_none())
+    }
+
+    /// The values of all fields with this name.
+    pub fn get_all<'h>(&'h self, name: impl Into<Name<'h>>) -> impl DoubleEndedIterator<Item = &'h [u8]> {
+        let name = name.into();
+        let entries: &[Entry] = if self.may_have(name) { &self.memory.entries } else { &[] };
+        entries.iter().filter(move |entry| entry.is(name, &self.memory.text)).map(|entry| self.slice(entry.value))
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = Field<'_>> {
+        let text = &self.memory.text;
+        let entries = self.memory.entries.iter().filter(|entry| !entry.is_removed);
+        entries.map(|entry| entry.field(text))
+    }
+
+    fn find(&self, name: Name<'_>) -> Option<&Entry> {
+        if !self.may_have(name) {
+            return None;
+        }
+        self.memory.entries.iter().find(|entry| entry.is(name, &self.memory.text))
+    }
+
+    fn may_have(&self, name: Name<'_>) -> bool {
+        match name {
+            Name::Known(known) => self.has(known),
+            Name::Other(_) => true,
+        }
+    }
+
+    /// Adds a field. The value has no control characters.
+    pub fn append<'n>(&mut self, name: impl Into<Name<'n>>, value: &[u8]) {
+        self.memory.reserve(value.len());
+        self.append_with(name, |text| text.extend_from_slice(value));
+    }
+
+    /// Adds a field with the value of the first field named `of`, if there is one.
+    pub fn append_copy(&mut self, name: KnownName, of: KnownName) {
+        if let Some(value) = self.span(of) {
+            self.append_with(name, |text| text.extend_from_within(value.range()));
+        }
+    }
+
+    /// Adds a field whose value `write` appends, which has no control characters.
+    pub fn append_with<'n>(&mut self, name: impl Into<Name<'n>>, write: impl FnOnce(&mut Vec<u8>)) {
+        let name = name.into().as_str().as_bytes();
+        let text = &mut self.memory.text;
+        let start = text.len();
+        text.extend_from_slice(name);
+        text.extend_from_slice(b": ");
+        let value = text.len();
+        write(text);
+        assert!(text.len() < MAX_TEXT - 2, "the head is too long");
+        debug_assert!(field_name::is_value(&text[value..]), "a field has a control character");
+        let value = Span::new(value, text.len());
+        text.extend_from_slice(b"\r\n");
+        let Ok(name_length) = u16::try_from(name.len()) else { return };
+        let line = Span::new(start, text.len());
+        let known = KnownName::to_byte(KnownName::of(name));
+        self.push(Entry { line, value, name_length, known, is_plain: true, is_removed: false });
+    }
+
+    /// Adds a field in place of all others with its name.
+    pub fn insert<'n>(&mut self, name: impl Into<Name<'n>>, value: &[u8]) {
+        let name = name.into();
+        self.remove(name);
+        self.append(name, value);
+    }
+
+    /// Removes all fields with this name. Returns whether there were any.
+    pub fn remove<'n>(&mut self, name: impl Into<Name<'n>>) -> bool {
+        let name = name.into();
+        if !self.may_have(name) {
+            return false;
+        }
+        let before = self.count;
+        let HeadMemory { text, entries } = &mut self.memory;
+        for entry in entries.iter_mut().filter(|entry| entry.is(name, text)) {
+            entry.is_removed = true;
+            self.count -= 1;
+        }
+        if let Name::Known(known) = name {
+            self.present &= !known.bit();
+        }
+        self.count < before
+    }
+
+    /// Removes all fields with these names.
+    pub fn remove_any(&mut self, names: NameSet) {
+        if !self.has_any(names) {
+            return;
+        }
+        self.present &= !names.0;
+        for entry in self.memory.entries.iter_mut().filter(|entry| !entry.is_removed) {
+            if entry.known().is_some_and(|known| names.has(known)) {
+                entry.is_removed = true;
+                self.count -= 1;
+            }
+        }
+    }
+
+    /// Moves the first field with this name ahead of all others.
+    pub fn move_to_front(&mut self, name: KnownName) {
+        let HeadMemory { text, entries } = &mut self.memory;
+        if let Some(index) = entries.iter().position(|entry| entry.is(name.into(), text)) {
+            entries[..=index].rotate_right(1);
+        }
+    }
+
+    /// Keeps only the first field with this name.
+    pub fn remove_repeated(&mut self, name: KnownName) {
+        let HeadMemory { text, entries } = &mut self.memory;
+        for entry in entries.iter_mut().filter(|entry| entry.is(name.into(), text)).skip(1) {
+            entry.is_removed = true;
+            self.count -= 1;
+        }
+    }
+
+    /// Removes the fields that `keeps` returns false for.
+    pub fn retain(&mut self, mut keeps: impl FnMut(Field<'_>) -> bool) {
+        let HeadMemory { text, entries } = &mut self.memory;
+        self.present = 0;
+        for entry in entries.iter_mut().filter(|entry| !entry.is_removed) {
+            if keeps(entry.field(text)) {
+                self.present |= entry.known().map_or(0, KnownName::bit);
+            } else {
+                entry.is_removed = true;
+                self.count -= 1;
+            }
+        }
+    }
+
+    /// Removes the fields without a known name that `keeps` returns false for.
+    pub fn retain_unknown(&mut self, mut keeps: impl FnMut(Name<'_>) -> bool) {
+        let HeadMemory { text, entries } = &mut self.memory;
+        let unknown = entries.iter_mut().filter(|entry| entry.known().is_none() && !entry.is_removed);
+        for entry in unknown {
+            if !keeps(entry.field(text).name) {
+                entry.is_removed = true;
+                self.count -= 1;
+            }
+        }
+    }
+
+    /// The known names that have a field and are in a set.
+    pub fn among(&self, names: NameSet) -> impl Iterator<Item = KnownName> + use<> {
+        names.and(NameSet(self.present)).iter()
+    }
+
+    /// Writes the fields, each on a line, without the empty line behind them. Lines that stand side by side are copied
+    /// together.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let text = &self.memory.text;
+        let mut run = Span::default();
+        for entry in self.memory.entries.iter().filter(|entry| !entry.is_removed) {
+            if entry.is_plain && entry.line.start == run.end {
+                run.end = entry.line.end;
+                continue;
+            }
+            out.extend_from_slice(&text[run.range()]);
+            run = if entry.is_plain { entry.line } else { Span::default() };
+            if !entry.is_plain {
+                write_line(entry.name_bytes(text), self.slice(entry.value), out);
+            }
+        }
+        out.extend_from_slice(&text[run.range()]);
+    }
+
+    /// In bytes: enough for what [`Self::write`] writes.
+    pub fn text_length(&self) -> usize {
+        self.memory.text.len()
+    }
+
+    /// Text of the head: fields, and other text that is kept with them.
+    pub fn slice(&self, span: Span) -> &[u8] {
+        &self.memory.text[span.range()]
+    }
+
+    /// The whole text.
+    pub fn text(&self) -> &[u8] {
+        &self.memory.text
+    }
+
+    /// Keeps text beside the fields.
+    pub fn keep(&mut self, bytes: &[u8]) -> Span {
+        let start = self.memory.text.len();
+        self.memory.text.extend_from_slice(bytes);
+        Span::new(start, self.memory.text.len())
+    }
+
+    /// Drops the text from `length` on, in which no field stands.
+    pub fn truncate_text(&mut self, length: usize) {
+        self.memory.text.truncate(length);
+    }
+
+    /// Releases unused memory, for a head that is kept for long.
+    pub fn shrink(&mut self) {
+        self.memory.text.shrink_to_fit();
+        self.memory.entries.shrink_to_fit();
+    }
+}
+
+/// Writes one field on a line.
+pub fn write_line(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    out.reserve(name.len() + value.len() + 4);
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+impl<'n, N: Into<Name<'n>>, V: AsRef<[u8]>> FromIterator<(N, V)> for Fields {
+    /// The values have no control characters.
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(named: I) -> Self {
+        let mut fields = Self::default();
+        for (name, value) in named {
+            fields.append(name, value.as_ref());
+        }
+        fields
+    }
+}
+
+impl Default for Fields {
+    fn default() -> Self {
+        Self { memory: field::take(), present: 0, count: 0 }
+    }
+}
+
+impl Drop for Fields {
+    fn drop(&mut self) {
+        field::put(std::mem::take(&mut self.memory));
+    }
+}
+
+/// Values hold tokens, so only names are shown.
+impl fmt::Debug for Fields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter().map(|field| field.name)).finish()
+    }
+}

@@ -1,0 +1,280 @@
+//! The names of fields that the gateway reads or writes itself, or that most clients and applications send. Each has a
+//! number.
+
+use std::fmt;
+
+use crate::wire::head::field_name;
+
+macro_rules! known_names {
+    ($($name:ident = $text:literal,)*) => {
+        #[expect(non_camel_case_types, clippy::upper_case_acronyms, reason = "named like the constants that they number")]
+        enum Number { $($name),* }
+
+        impl KnownName {
+            $(pub const $name: Self = Self(Number::$name as u8);)*
+        }
+
+        /// By number.
+        const TEXTS: &[&str] = &[$($text),*];
+    };
+}
+
+/// Found by trying: with these no two known names share a slot.
+const FACTOR: u32 = 0x9b5a_9eff;
+
+const LENGTHS: u32 = 0xf2e7_0507;
+
+const SLOT_BITS: u32 = 9;
+
+/// Set in the bytes of every known name: a name in another case has the same slot.
+const CASE_BITS: u32 = u32::from_be_bytes([b'a' ^ b'A'; 4]);
+
+/// By [`slot`]: the number of the name.
+#[expect(clippy::cast_possible_truncation, reason = "there are at most 128")]
+static SLOTS: [u8; 1 << SLOT_BITS] = {
+    let mut slots = [KnownName::UNKNOWN; 1 << SLOT_BITS];
+    let mut number = 0;
+    while number < TEXTS.len() {
+        let slot = slot(TEXTS[number].as_bytes());
+        assert!(slots[slot] == KnownName::UNKNOWN, "two known names share a slot: choose another factor");
+        slots[slot] = number as u8;
+        number += 1;
+    }
+    slots
+};
+
+/// One bit for each in a `u128`.
+const _: () = assert!(TEXTS.len() <= 128);
+
+/// A name with a number, so that it is compared in one step. Names are in lower case.
+#[derive(Clone, Copy, Eq, Hash, PartialEq)]
+pub struct KnownName(u8);
+
+known_names! {
+    ACCEPT = "accept",
+    ACCEPT_CHARSET = "accept-charset",
+    ACCEPT_ENCODING = "accept-encoding",
+    ACCEPT_LANGUAGE = "accept-language",
+    ACCEPT_RANGES = "accept-ranges",
+    ACCESS_CONTROL_ALLOW_CREDENTIALS = "access-control-allow-credentials",
+    ACCESS_CONTROL_ALLOW_HEADERS = "access-control-allow-headers",
+    ACCESS_CONTROL_ALLOW_METHODS = "access-control-allow-methods",
+    ACCESS_CONTROL_ALLOW_ORIGIN = "access-control-allow-origin",
+    ACCESS_CONTROL_EXPOSE_HEADERS = "access-control-expose-headers",
+    AGE = "age",
+    ALLOW = "allow",
+    ALT_SVC = "alt-svc",
+    AUTHORIZATION = "authorization",
+    CACHE_CONTROL = "cache-control",
+    CONNECTION = "connection",
+    CONTENT_DISPOSITION = "content-disposition",
+    CONTENT_ENCODING = "content-encoding",
+    CONTENT_LANGUAGE = "content-language",
+    CONTENT_LENGTH = "content-length",
+    CONTENT_LOCATION = "content-location",
+    CONTENT_RANGE = "content-range",
+    CONTENT_SECURITY_POLICY = "content-security-policy",
+    CONTENT_TYPE = "content-type",
+    COOKIE = "cookie",
+    CROSS_ORIGIN_OPENER_POLICY = "cross-origin-opener-policy",
+    CROSS_ORIGIN_RESOURCE_POLICY = "cross-origin-resource-policy",
+    DATE = "date",
+    DNT = "dnt",
+    ETAG = "etag",
+    EXPECT = "expect",
+    EXPIRES = "expires",
+    FORWARDED = "forwarded",
+    GRPC_MESSAGE = "grpc-message",
+    GRPC_RETRY_PUSHBACK_MS = "grpc-retry-pushback-ms",
+    GRPC_STATUS = "grpc-status",
+    HOST = "host",
+    HTTP2_SETTINGS = "http2-settings",
+    IF_MATCH = "if-match",
+    IF_MODIFIED_SINCE = "if-modified-since",
+    IF_NONE_MATCH = "if-none-match",
+    IF_RANGE = "if-range",
+    IF_UNMODIFIED_SINCE = "if-unmodified-since",
+    KEEP_ALIVE = "keep-alive",
+    LAST_MODIFIED = "last-modified",
+    LINK = "link",
+    LOCATION = "location",
+    ORIGIN = "origin",
+    PERMISSIONS_POLICY = "permissions-policy",
+    PORTCULLIS_LOOP = "portcullis-loop",
+    PRAGMA = "pragma",
+    PRIORITY = "priority",
+    PROXY_AUTHENTICATE = "proxy-authenticate",
+    PROXY_AUTHENTICATION_INFO = "proxy-authentication-info",
+    PROXY_AUTHORIZATION = "proxy-authorization",
+    PROXY_CONNECTION = "proxy-connection",
+    RANGE = "range",
+    RATELIMIT = "ratelimit",
+    RATELIMIT_POLICY = "ratelimit-policy",
+    REFERER = "referer",
+    REFERRER_POLICY = "referrer-policy",
+    RETRY_AFTER = "retry-after",
+    SAVE_DATA = "save-data",
+    SEC_CH_UA = "sec-ch-ua",
+    SEC_CH_UA_ARCH = "sec-ch-ua-arch",
+    SEC_CH_UA_MOBILE = "sec-ch-ua-mobile",
+    SEC_CH_UA_MODEL = "sec-ch-ua-model",
+    SEC_CH_UA_PLATFORM = "sec-ch-ua-platform",
+    SEC_FETCH_DEST = "sec-fetch-dest",
+    SEC_FETCH_MODE = "sec-fetch-mode",
+    SEC_FETCH_SITE = "sec-fetch-site",
+    SEC_FETCH_USER = "sec-fetch-user",
+    SEC_GPC = "sec-gpc",
+    SEC_WEBSOCKET_ACCEPT = "sec-websocket-accept",
+    SEC_WEBSOCKET_EXTENSIONS = "sec-websocket-extensions",
+    SEC_WEBSOCKET_KEY = "sec-websocket-key",
+    SEC_WEBSOCKET_PROTOCOL = "sec-websocket-protocol",
+    SEC_WEBSOCKET_VERSION = "sec-websocket-version",
+    SERVER = "server",
+    SERVER_TIMING = "server-timing",
+    SET_COOKIE = "set-cookie",
+    STRICT_TRANSPORT_SECURITY = "strict-transport-security",
+    TE = "te",
+    TRACEPARENT = "traceparent",
+    TRACESTATE = "tracestate",
+    TRAILER = "trailer",
+    TRANSFER_ENCODING = "transfer-encoding",
+    UPGRADE = "upgrade",
+    UPGRADE_INSECURE_REQUESTS = "upgrade-insecure-requests",
+    USER_AGENT = "user-agent",
+    VARY = "vary",
+    VIA = "via",
+    WWW_AUTHENTICATE = "www-authenticate",
+    X_CONTENT_TYPE_OPTIONS = "x-content-type-options",
+    X_CSRF_TOKEN = "x-csrf-token",
+    X_FORWARDED_FOR = "x-forwarded-for",
+    X_FORWARDED_HOST = "x-forwarded-host",
+    X_FORWARDED_PORT = "x-forwarded-port",
+    X_FORWARDED_PROTO = "x-forwarded-proto",
+    X_FRAME_OPTIONS = "x-frame-options",
+    X_HTTP_METHOD = "x-http-method",
+    X_HTTP_METHOD_OVERRIDE = "x-http-method-override",
+    X_METHOD_OVERRIDE = "x-method-override",
+    X_POWERED_BY = "x-powered-by",
+    X_RATELIMIT_LIMIT = "x-ratelimit-limit",
+    X_RATELIMIT_REMAINING = "x-ratelimit-remaining",
+    X_RATELIMIT_RESET = "x-ratelimit-reset",
+    X_REAL_IP = "x-real-ip",
+    X_REQUEST_ID = "x-request-id",
+    X_REQUESTED_WITH = "x-requested-with",
+    X_XSS_PROTECTION = "x-xss-protection",
+}
+
+impl KnownName {
+    /// How many there are.
+    pub const COUNT: usize = TEXTS.len();
+
+    /// The known name with this text, which is in lower case.
+    pub fn of(name: &[u8]) -> Option<Self> {
+        let slot = SLOTS[slot(name)];
+        let text = TEXTS.get(usize::from(slot))?;
+        (text.as_bytes() == name).then_some(Self(slot))
+    }
+
+    /// The known name with this text in any case, which is put into lower case.
+    pub(super) fn in_any_case(name: &mut [u8]) -> Option<Self> {
+        let slot = SLOTS[slot(name)];
+        let text = TEXTS.get(usize::from(slot))?;
+        field_name::lower_if_is(name, text.as_bytes()).then_some(Self(slot))
+    }
+
+    /// Every known name, by number.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..).take(Self::COUNT).map(Self)
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        TEXTS[self.0 as usize]
+    }
+
+    /// Below [`Self::COUNT`].
+    pub const fn number(self) -> usize {
+        self.0 as usize
+    }
+
+    /// One bit for each known name.
+    pub(super) const fn bit(self) -> u128 {
+        1 << self.0
+    }
+
+    /// The name of the lowest bit.
+    pub(super) fn of_bit(bits: u128) -> Option<Self> {
+        if bits == 0 { None } else { u8::try_from(bits.trailing_zeros()).ok().map(Self) }
+    }
+
+    /// Undoes [`Self::to_byte`].
+    pub(super) fn from_byte(byte: u8) -> Option<Self> {
+        (byte != Self::UNKNOWN).then_some(Self(byte))
+    }
+
+    pub(super) fn to_byte(name: Option<Self>) -> u8 {
+        name.map_or(Self::UNKNOWN, |name| name.0)
+    }
+
+    const UNKNOWN: u8 = u8::MAX;
+}
+
+impl fmt::Debug for KnownName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The position in [`SLOTS`] of a name in any case, from its length and four of its bytes: a perfect hash, so that one
+/// comparison tells.
+#[expect(clippy::cast_possible_truncation, reason = "a longer name is no known one, whatever its slot")]
+const fn slot(name: &[u8]) -> usize {
+    let length = name.len();
+    if length == 0 {
+        return 0;
+    }
+    let near_end = length.saturating_sub(4);
+    let bytes = u32::from_be_bytes([name[0], name[length / 2], name[near_end], name[length - 1]]) | CASE_BITS;
+    let mixed = bytes.wrapping_add((length as u32).wrapping_mul(LENGTHS)).wrapping_mul(FACTOR);
+    (mixed >> (u32::BITS - SLOT_BITS)) as usize
+}
+
+// Sets of known names.
+
+/// A set of known names: a bit for each.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct NameSet(pub(super) u128);
+
+impl NameSet {
+    pub const fn of(names: &[KnownName]) -> Self {
+        let mut bits = 0;
+        let mut position = 0;
+        while position < names.len() {
+            bits |= names[position].bit();
+            position += 1;
+        }
+        Self(bits)
+    }
+
+    pub const fn has(self, name: KnownName) -> bool {
+        self.0 & name.bit() != 0
+    }
+
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    pub fn iter(self) -> impl Iterator<Item = KnownName> {
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            let name = KnownName::of_bit(rest)?;
+            rest &= !name.bit();
+            Some(name)
+        })
+    }
+
+    #[must_use]
+    pub const fn without(self, name: KnownName) -> Self {
+        Self(self.0 & !name.bit())
+    }
+}

@@ -1,0 +1,128 @@
+//! The static table of HPACK, and the dynamic table of one connection.
+
+use std::collections::VecDeque;
+use std::sync::LazyLock;
+
+use crate::wire::http2::hpack::{Field, InvalidHpack};
+
+/// The dynamic table, newest field first.
+#[derive(Debug)]
+pub(super) struct Table {
+    entries: VecDeque<Field>,
+    size: usize,
+    max: usize,
+}
+
+impl Table {
+    pub(super) fn new() -> Self {
+        Self { entries: VecDeque::new(), size: 0, max: MAX_SIZE }
+    }
+
+    pub(super) fn get(&self, index: usize) -> Result<&Field, InvalidHpack> {
+        let index = index.checked_sub(1).ok_or(InvalidHpack)?;
+        STATIC_TABLE.get(index).or_else(|| self.entries.get(index - STATIC_TABLE.len())).ok_or(InvalidHpack)
+    }
+
+    /// Inserts a field. One that is larger than the table empties it.
+    pub(super) fn insert(&mut self, field: Field) {
+        let size = field.size;
+        self.shrink(self.max.saturating_sub(size));
+        if size <= self.max {
+            self.size += size;
+            self.entries.push_front(field);
+        }
+    }
+
+    /// Empties the table, as inserting a field does that is larger than the table.
+    pub(super) fn clear(&mut self) {
+        self.shrink(0);
+    }
+
+    pub(super) fn resize(&mut self, max: usize) -> Result<(), InvalidHpack> {
+        if max > MAX_SIZE {
+            return Err(InvalidHpack);
+        }
+        self.max = max;
+        self.shrink(max);
+        Ok(())
+    }
+
+    fn shrink(&mut self, max: usize) {
+        while self.size > max
+            && let Some(oldest) = self.entries.pop_back()
+        {
+            self.size -= oldest.size;
+        }
+    }
+}
+
+/// In bytes: the default of `SETTINGS_HEADER_TABLE_SIZE`, which we do not change.
+const MAX_SIZE: usize = 4096;
+
+/// The static table (RFC 7541, appendix A).
+static STATIC_TABLE: LazyLock<[Field; 61]> = LazyLock::new(|| {
+    [
+        (":authority", ""),
+        (":method", "GET"),
+        (":method", "POST"),
+        (":path", "/"),
+        (":path", "/index.html"),
+        (":scheme", "http"),
+        (":scheme", "https"),
+        (":status", "200"),
+        (":status", "204"),
+        (":status", "206"),
+        (":status", "304"),
+        (":status", "400"),
+        (":status", "404"),
+        (":status", "500"),
+        ("accept-charset", ""),
+        ("accept-encoding", "gzip, deflate"),
+        ("accept-language", ""),
+        ("accept-ranges", ""),
+        ("accept", ""),
+        ("access-control-allow-origin", ""),
+        ("age", ""),
+        ("allow", ""),
+        ("authorization", ""),
+        ("cache-control", ""),
+        ("content-disposition", ""),
+        ("content-encoding", ""),
+        ("content-language", ""),
+        ("content-length", ""),
+        ("content-location", ""),
+        ("content-range", ""),
+        ("content-type", ""),
+        ("cookie", ""),
+        ("date", ""),
+        ("etag", ""),
+        ("expect", ""),
+        ("expires", ""),
+        ("from", ""),
+        ("host", ""),
+        ("if-match", ""),
+        ("if-modified-since", ""),
+        ("if-none-match", ""),
+        ("if-range", ""),
+        ("if-unmodified-since", ""),
+        ("last-modified", ""),
+        ("link", ""),
+        ("location", ""),
+        ("max-forwards", ""),
+        ("proxy-authenticate", ""),
+        ("proxy-authorization", ""),
+        ("range", ""),
+        ("referer", ""),
+        ("refresh", ""),
+        ("retry-after", ""),
+        ("server", ""),
+        ("set-cookie", ""),
+        ("strict-transport-security", ""),
+        ("transfer-encoding", ""),
+        ("user-agent", ""),
+        ("vary", ""),
+        ("via", ""),
+        ("www-authenticate", ""),
+    ]
+    .map(|(name, value)| Field::of_static_table(name, value))
+});

@@ -1,0 +1,129 @@
+//! Whether all is well: the same verdict from the API, in the terminal and as a metric.
+
+use serde_json::{Value, json};
+
+use crate::support::{Answer, ApiDescription, Gateway, Origin, eventually};
+
+/// An application whose every login fails.
+fn failing() -> Origin {
+    Origin::answering(|received| {
+        if received.head.contains("/login") { Answer::new(401, &[], "wrong") } else { Answer::ok("page") }
+    })
+}
+
+fn start(origin: &Origin, limits: &str) -> Gateway {
+    Gateway::start(format!(
+        "admin: {{address: 127.0.0.1:0}}\nupstream: {}\nroutes:\n  - name: login\n    match: /login\n    \
+         outcome: {{failure: {{status: 401}}, success: {{status: 200}}}}\n    limits: {limits}\n  - {{name: pages, match: '/*'}}\n",
+        origin.url()
+    ))
+}
+
+/// The status, whose verdict the command and the metric say as well.
+#[track_caller]
+fn status(gateway: &Gateway) -> Value {
+    let response = gateway.admin_request("GET", "/api/v1/status").send();
+    ApiDescription::of(gateway).check("GET", "/api/v1/status", &response);
+    response.json()
+}
+
+/// Waits until the verdict has this level, and the terminal and the metric say it too.
+#[track_caller]
+fn says(gateway: &Gateway, level: &str, sentence: &str) {
+    eventually(&format!("the level is {level}: {}", status(gateway)["verdict"]), || {
+        status(gateway)["verdict"]["level"] == json!(level)
+    });
+    let told = status(gateway)["verdict"]["sentence"].as_str().expect("a sentence").to_owned();
+    assert!(told.contains(sentence), "{told}");
+    // Seconds that are left pass between the two.
+    let words = |text: &str| text.replace(|letter: char| letter.is_ascii_digit(), "");
+    let printed = gateway.run(&["status"]).stdout;
+    assert_eq!(printed.lines().next().map(words), Some(words(&told)));
+    eventually("the metric has the level", || {
+        let metrics = gateway.admin_request("GET", "/metrics").send().text();
+        ["well", "notice", "attack", "trouble"].iter().all(|one| {
+            metrics.contains(&format!("portcullis_verdict{{level=\"{one}\"}} {}\n", u8::from(*one == level)))
+        })
+    });
+}
+
+fn fail(gateway: &Gateway, times: usize) {
+    for _ in 0..times {
+        gateway.post("/login").send();
+    }
+}
+
+#[test]
+fn sign_ins_that_fail_are_an_attack_although_none_is_denied() {
+    let origin = failing();
+    let gateway = start(&origin, "[]");
+    gateway.get("/page").send();
+    says(&gateway, "well", "All is well. 1 request passed and 0 were denied in the last minute.");
+    fail(&gateway, 25);
+    says(&gateway, "attack", "Under attack: 25 of 25 sign-ins failed in the last minute.");
+    assert_eq!(status(&gateway)["last_minute"], json!({"passed": 26, "denied": 0, "signed_in": 0, "failed": 25}));
+    let history = gateway.admin_request("GET", "/api/v1/history?minutes=5").send().json();
+    let sum = |word: &str| -> Option<u64> {
+        Some(history["routes"]["login"][word].as_array()?.iter().filter_map(Value::as_u64).sum())
+    };
+    assert_eq!((sum("failure"), sum("success"), sum("neither")), (Some(25), Some(0), Some(0)), "{history}");
+    assert_eq!(history["routes"]["pages"].get("failure"), None);
+}
+
+#[test]
+fn many_denials_are_an_attack_and_name_the_limit() {
+    let origin = Origin::start();
+    let gateway = start(&origin, "[{name: pace, key: client_ip, rate: 5/hour}]");
+    fail(&gateway, 5 + 19);
+    says(&gateway, "well", "5 requests passed and 19 were denied");
+    fail(&gateway, 1);
+    says(
+        &gateway,
+        "attack",
+        "Under attack: 5 requests passed and 20 were denied in the last minute. Most by the limit pace: 20.",
+    );
+}
+
+#[test]
+fn a_lockdown_is_an_attack_while_nobody_asks_for_the_route() {
+    let origin = failing();
+    let gateway = start(&origin, "[{name: lockdown, key: [], count: failures, rate: 3/hour}]");
+    says(&gateway, "well", "All is well.");
+    fail(&gateway, 3);
+    says(
+        &gateway,
+        "attack",
+        "The limit lockdown locks the route login for everyone, also with the right password, for ",
+    );
+    assert_eq!(status(&gateway)["last_minute"]["denied"], json!(0));
+    let reset = gateway.admin_request("DELETE", "/api/v1/limits/lockdown/state").send();
+    assert_eq!(reset.status, 204, "{}", reset.text());
+    says(&gateway, "well", "All is well.");
+}
+
+#[test]
+fn a_ban_of_a_limit_without_a_key_locks_as_well() {
+    let origin = Origin::start();
+    let gateway = start(&origin, "[{name: all, key: [], rate: 1000/hour}]");
+    let ban = r#"{"limit": "all", "key": {}, "for": "10m", "reason": "night"}"#;
+    let banned = gateway.admin_request("POST", "/api/v1/bans").json(ban).send();
+    assert_eq!(banned.status, 201, "{}", banned.text());
+    says(
+        &gateway,
+        "attack",
+        "A ban of the limit all locks the route login for everyone, also with the right password, for ",
+    );
+}
+
+#[test]
+fn a_server_that_is_down_is_trouble_and_the_attack_is_named_beside_it() {
+    let gateway = Gateway::start(
+        "admin: {address: 127.0.0.1:0}\nupstream: http://127.0.0.1:1\nlimits: [{name: pace, key: client_ip, rate: 1/hour}]\n",
+    );
+    for _ in 0..25 {
+        gateway.get("/").send();
+    }
+    says(&gateway, "trouble", "No server of ");
+    let told = status(&gateway)["verdict"]["sentence"].as_str().expect("a sentence").to_owned();
+    assert!(told.contains(" Under attack: ") && told.contains("Most by the limit pace: 24."), "{told}");
+}
