@@ -2,7 +2,7 @@
 
 use http::Version;
 
-use super::{ecs, human, json, otel};
+use super::formats;
 use crate::record::access_log::fields::{FieldFormat, FieldName, FieldStart, FieldValue};
 use crate::record::line::{escaped, escaped_bytes, quoted, raw};
 use crate::record::metrics::LimitMetrics;
@@ -19,10 +19,10 @@ pub(in crate::record) fn write(
     context: &LineContext<'_>,
 ) {
     match format {
-        LogFormat::Json => json::write(line, at, request, context),
-        LogFormat::Human => human::write(line, at, request, context),
-        LogFormat::Ecs => ecs::write(line, at, request, context),
-        LogFormat::Otel => otel::write(line, at, request, context),
+        LogFormat::Json => formats::write_json(line, at, request, context),
+        LogFormat::Human => formats::write_human(line, at, request, context),
+        LogFormat::Ecs => formats::write_ecs(line, at, request, context),
+        LogFormat::Otel => formats::write_otel(line, at, request, context),
     }
 }
 
