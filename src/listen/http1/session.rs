@@ -27,7 +27,7 @@ use crate::wire::http1::server;
 use crate::wire::http1::server::{BodySize, ParsedRequest, RequestTraits};
 
 /// In bytes: a body that is not longer, and is at hand, is written with its head.
-const SHORT_BODY: u64 = 4096;
+const SHORT_BODY: u64 = 8192;
 
 /// A connection that speaks HTTP/1.1. `respond` makes the future of a response of `handler`, `F`.
 pub(in crate::listen) struct Http1Session<'c, S, F, H: RequestHandler> {
