@@ -16,42 +16,33 @@ use crate::words::base64;
 use crate::words::clock::Timestamp;
 use crate::words::signing::KeyRing;
 
-/// A ban as the script sends it: with spans instead of moments, because clocks differ.
+/// A ban as the script sends it.
 #[derive(Clone, Debug)]
 pub(in crate::store) struct BanUpdate {
     pub version: BanVersion,
-    left: Duration,
-    length: Duration,
-    step: u32,
-    age: Duration,
-    by_operator: bool,
-    blob: String,
+    ban: SavedBan,
 }
 
 impl BanUpdate {
-    /// Reads `left length step age hand blob`; the blob is the last word.
-    pub(in crate::store) fn read(version: BanVersion, words: &[impl AsRef<str>]) -> Option<Self> {
+    /// Reads `left length step age hand blob`; the blob is the last word. It has spans instead of moments, because clocks
+    /// differ: they count from `now` of the clock of this process.
+    pub(in crate::store) fn read(version: BanVersion, words: &[impl AsRef<str>], now: Timestamp) -> Option<Self> {
         let [left, length, step, age, hand, blob] = words else { return None };
-        let span = |text: &str| text.parse().ok().map(Duration::from_micros);
-        Some(Self {
-            version,
-            left: span(left.as_ref())?,
-            length: span(length.as_ref())?,
-            step: step.as_ref().parse().ok()?,
-            age: span(age.as_ref())?,
-            by_operator: hand.as_ref() == "h",
+        let micros = |text: &str| text.parse::<u64>().ok();
+        let until = now + Duration::from_micros(micros(left.as_ref())?);
+        let ban = SavedBan {
             blob: blob.as_ref().to_owned(),
-        })
+            since: now.as_micros().saturating_sub(micros(age.as_ref())?),
+            until: until.as_micros(),
+            by_operator: hand.as_ref() == OPERATOR,
+            step: step.as_ref().parse().ok()?,
+            length: micros(length.as_ref())?,
+        };
+        Some(Self { version, ban })
     }
 
-    /// The ban with moments of the clock of this process.
-    pub(in crate::store) fn record(&self, id: BanId, now: Timestamp, ring: &KeyRing) -> Option<BanRecord> {
-        let (subject, reason, sealed) = read_blob(&self.blob)?;
-        let since = Timestamp::from_micros(now.as_micros().saturating_sub(micros(self.age)));
-        let ban = Ban { id, subject, since, until: now + self.left, reason, by_operator: self.by_operator };
-        let mut record = BanRecord { ban, sealed, step: self.step, length: self.length };
-        record.open(ring);
-        Some(record)
+    pub(in crate::store) fn record(&self, id: BanId, ring: &KeyRing) -> Option<BanRecord> {
+        self.ban.record(KeyNetworks::Sealed(id, ring))
     }
 }
 
@@ -68,16 +59,17 @@ pub(in crate::store) fn read_stored(
     let mut number = || words.next()?.parse::<u64>().ok();
     let (until, length, step, since) = (number()?, number()?, number()?, number()?);
     let (hand, blob) = (words.next()?, words.next()?);
-    let (subject, reason, sealed) = read_blob(blob)?;
     let here = |moment: u64| {
         let shifted = i128::from(moment) - i128::from(theirs) + i128::from(ours.as_micros());
-        Timestamp::from_micros(u64::try_from(shifted.max(0)).unwrap_or(u64::MAX))
+        u64::try_from(shifted.max(0)).unwrap_or(u64::MAX)
     };
-    let ban = Ban { id, subject, since: here(since), until: here(until), reason, by_operator: hand == "h" };
-    let mut record = BanRecord { ban, sealed, step: u32::try_from(step).ok()?, length: Duration::from_micros(length) };
-    record.open(ring);
-    Some(record)
+    let (since, until, step) = (here(since), here(until), u32::try_from(step).ok()?);
+    let ban = SavedBan { blob: blob.to_owned(), since, until, by_operator: hand == OPERATOR, step, length };
+    ban.record(KeyNetworks::Sealed(id, ring))
 }
+
+/// The word of a ban that an operator has set.
+const OPERATOR: &str = "h";
 
 /// Writes the subject and the reason of a ban as Redis keeps them. `sealed`: what this process could not open of it.
 pub(in crate::store) fn blob(
@@ -88,14 +80,6 @@ pub(in crate::store) fn blob(
 ) -> String {
     let sealed = subject.seal(ring).or_else(|| sealed.cloned());
     BanBlob::with_sealed(subject, reason, sealed).to_json()
-}
-
-/// Reads what [`blob`] wrote, with the addresses still encrypted.
-fn read_blob(text: &str) -> Option<(BanSubject, Arc<str>, Option<SealedNetworks>)> {
-    let mut blob = BanBlob::read(text)?;
-    let sealed = blob.sealed();
-    let (subject, reason) = blob.subject()?;
-    Some((subject, reason, sealed))
 }
 
 pub(super) fn micros(span: Duration) -> u64 {
@@ -207,8 +191,8 @@ fn apply_line(bans: &Bans, line: &[u8], ring: &KeyRing) {
         if words[0] == "unban" {
             return Some((version, BanChange::Lift(id)));
         }
-        let update = BanUpdate::read(version, words.get(4..)?)?;
-        Some((version, BanChange::Ban(update.record(id, bans.now(), ring)?.into())))
+        let update = BanUpdate::read(version, words.get(4..)?, bans.now())?;
+        Some((version, BanChange::Ban(update.record(id, ring)?.into())))
     };
     if let Some((version, change)) = read() {
         bans.receive_change(version, &change);
@@ -263,7 +247,7 @@ impl SealedNetworks {
     }
 }
 
-// Bans as one process of a gateway saves them for another.
+// Bans as one process of a gateway saves them for another, and what is read of every form of them.
 
 /// A ban and its step on the ladder, in a snapshot or on the way to the process that takes over. The addresses in its key are
 /// in clear, because it stays with this gateway. Moments and spans are microseconds.
@@ -275,6 +259,15 @@ pub(in crate::store) struct SavedBan {
     by_operator: bool,
     step: u32,
     length: u64,
+}
+
+/// How a blob has the addresses in the key of its ban.
+#[derive(Clone, Copy)]
+enum KeyNetworks<'r> {
+    /// In clear, in what stays with this gateway.
+    Clear,
+    /// Encrypted for the ban with this id, in what other gateways read.
+    Sealed(BanId, &'r KeyRing),
 }
 
 impl SavedBan {
@@ -308,14 +301,25 @@ impl SavedBan {
 
     /// `None`: it is not a ban.
     pub(in crate::store) fn read(&self) -> Option<BanRecord> {
-        let blob = BanBlob::read(&self.blob)?;
-        let networks = blob.networks();
+        self.record(KeyNetworks::Clear)
+    }
+
+    /// The ban and its step, whichever form they were read from.
+    fn record(&self, key: KeyNetworks<'_>) -> Option<BanRecord> {
+        let mut blob = BanBlob::read(&self.blob)?;
+        let (networks, sealed) = (blob.networks(), blob.sealed());
         let (subject, reason) = blob.subject()?;
-        let subject = subject.with_networks(networks);
-        let moment = Timestamp::from_micros;
-        let (since, until) = (moment(self.since), moment(self.until));
-        let ban = Ban { id: subject.id(), subject, since, until, reason, by_operator: self.by_operator };
-        Some(BanRecord::new(ban, self.step, Duration::from_micros(self.length)))
+        let (id, subject, sealed) = match key {
+            KeyNetworks::Clear => (subject.id(), subject.with_networks(networks), None),
+            KeyNetworks::Sealed(id, _) => (id, subject, sealed),
+        };
+        let (since, until) = (Timestamp::from_micros(self.since), Timestamp::from_micros(self.until));
+        let ban = Ban { id, subject, since, until, reason, by_operator: self.by_operator };
+        let mut record = BanRecord { sealed, ..BanRecord::new(ban, self.step, Duration::from_micros(self.length)) };
+        if let KeyNetworks::Sealed(_, ring) = key {
+            record.open(ring);
+        }
+        Some(record)
     }
 }
 

@@ -59,8 +59,8 @@ impl RedisStore {
         let ring = self.core.shared.key_ring.load();
         let blob = codec::blob(subject, reason, None, &ring);
         let command = BanCommand::ban_by_limit(subject.id(), blob, ladder);
-        let (begins, update) = read_answer(self.core.change_ban(command).await.ok()?)?;
-        let mut record = update.record(subject.id(), bans.now(), &ring)?;
+        let (begins, update) = read_answer(self.core.change_ban(command).await.ok()?, bans.now())?;
+        let mut record = update.record(subject.id(), &ring)?;
         // This gateway knows more about the key than it sent.
         record.describe(subject);
         bans.receive_answer(update.version, &record.clone().into(), begins);
@@ -72,8 +72,8 @@ impl RedisStore {
         let ring = self.core.shared.key_ring.load();
         let blob = codec::blob(&record.ban.subject, &record.ban.reason, record.sealed(), &ring);
         let command = BanCommand::ban_by_operator(record.ban.id, blob, record.length.as_micros());
-        let answer = self.core.change_ban(command).await.ok().and_then(read_answer);
-        let Some((_, update)) = answer else { return false };
+        let answer = self.core.change_ban(command).await.ok();
+        let Some((_, update)) = answer.and_then(|answer| read_answer(answer, bans.now())) else { return false };
         bans.receive_answer(update.version, &record.clone().into(), true);
         bans.mark_sent(record.ban.id);
         true
@@ -252,8 +252,8 @@ async fn send(
     let Value::Array(answers) = ask(shared, links, call.change(&commands)).await? else { return Err(Failure::Refused) };
     for (record, answer) in unsent.into_iter().zip(answers) {
         bans.mark_sent(record.ban.id);
-        if let Some((_, update)) = read_answer(answer)
-            && let Some(record) = update.record(record.ban.id, bans.now(), &ring)
+        if let Some((_, update)) = read_answer(answer, bans.now())
+            && let Some(record) = update.record(record.ban.id, &ring)
         {
             bans.receive_answer(update.version, &record.into(), true);
         }
@@ -314,10 +314,10 @@ async fn ask(shared: &SharedRedis, links: &Links, invocation: scripts::Invocatio
 }
 
 /// Reads whether a ban begins now, and the ban.
-fn read_answer(answer: Value) -> Option<(bool, BanUpdate)> {
+fn read_answer(answer: Value, now: Timestamp) -> Option<(bool, BanUpdate)> {
     let words = words(answer);
     let begins = words.first()? == "1";
-    Some((begins, BanUpdate::read(BanVersion::read(words.get(1..3)?)?, words.get(3..)?)?))
+    Some((begins, BanUpdate::read(BanVersion::read(words.get(1..3)?)?, words.get(3..)?, now)?))
 }
 
 fn words(answer: Value) -> Vec<String> {
