@@ -137,5 +137,5 @@ pub(super) async fn metrics(State(state): State<Arc<AdminState>>, headers: Heade
     } else {
         (Exposition::Prometheus, "text/plain; version=0.0.4; charset=utf-8")
     };
-    ([(CONTENT_TYPE, content_type)], state.metrics.expose(&Gauges { verdict, ..state.gauges() }, exposition))
+    ([(CONTENT_TYPE, content_type)], state.metrics.expose(Gauges { verdict, ..state.gauges() }, exposition))
 }

@@ -8,7 +8,7 @@ use crate::support::{ApiDescription, Gateway};
 
 #[test]
 fn every_metric_is_in_the_table() {
-    let names = fs::read_to_string("src/record/metrics/names.rs").expect("the names of the metrics");
+    let names = fs::read_to_string("src/record/metrics/table.rs").expect("the names of the metrics");
     let names: Vec<&str> =
         names.split('"').filter(|text| text.starts_with("portcullis_") || text.starts_with("process_")).collect();
     let page = fs::read_to_string(format!("{BOOK}/observability.md")).expect("the page");

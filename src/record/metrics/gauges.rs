@@ -1,11 +1,12 @@
 //! Values that are read at the moment of a scrape.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
-use std::{fmt, fs};
+use std::time::Duration;
+use std::{fmt, fs, slice};
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use rustix::param::page_size;
@@ -13,10 +14,10 @@ use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::ShownRoutes;
-use crate::record::metrics::names;
-use crate::record::metrics::names::MetricName;
+use crate::record::metrics::table::READ;
 use crate::words::clock::Timestamp;
 
+/// What the owner of the metrics reads for a scrape.
 #[derive(Clone, Debug, Default)]
 pub struct Gauges {
     pub connections: usize,
@@ -66,56 +67,144 @@ impl ListGauge {
     }
 }
 
-// Metrics of the process itself, under the names that all programs have for Prometheus.
+// Rows of the table, and how a scrape reads them.
 
-/// Asks the system at each scrape. What the system does not say is left out.
+/// A metric that is read at the moment of a scrape.
+pub(super) struct GaugeRow {
+    name: &'static str,
+    help: &'static str,
+    kind: MetricType,
+    labels: &'static [&'static str],
+    read: fn(&Gauges) -> Vec<Sample>,
+}
+
+/// A value, and the values of the labels in the order of its row.
+pub(super) struct Sample {
+    labels: Vec<String>,
+    value: Value,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Value {
+    Count(u64),
+    Moment(i64),
+    Real(f64),
+}
+
+/// `read` returns no sample where there is nothing to say; the metric is left out then.
+pub(super) const fn gauge(
+    name: &'static str,
+    help: &'static str,
+    labels: &'static [&'static str],
+    read: fn(&Gauges) -> Vec<Sample>,
+) -> GaugeRow {
+    GaugeRow { name, help, kind: MetricType::Gauge, labels, read }
+}
+
+/// The same of a value that only grows.
+pub(super) const fn counter(
+    name: &'static str,
+    help: &'static str,
+    labels: &'static [&'static str],
+    read: fn(&Gauges) -> Vec<Sample>,
+) -> GaugeRow {
+    GaugeRow { name, help, kind: MetricType::Counter, labels, read }
+}
+
+/// The only sample of a metric.
+pub(super) fn one(labels: &[&str], value: impl Into<Value>) -> Vec<Sample> {
+    rows(slice::from_ref(&value.into()), |value| (labels.to_vec(), *value))
+}
+
+/// A sample for each of these.
+pub(super) fn rows<'a, T>(all: &'a [T], sample: impl Fn(&'a T) -> (Vec<&'a str>, Value)) -> Vec<Sample> {
+    let samples = all.iter().map(sample);
+    samples.map(|(labels, value)| Sample { labels: labels.into_iter().map(str::to_owned).collect(), value }).collect()
+}
+
+/// The gauges of one scrape.
 #[derive(Debug)]
-pub(super) struct ProcessCollector {
-    /// Since 1970.
-    started: Duration,
-}
+pub(super) struct GaugeCollector(pub(super) Gauges);
 
-impl ProcessCollector {
-    /// To be called when the process starts.
-    pub(super) fn new() -> Self {
-        Self { started: SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default() }
-    }
-}
-
-impl Collector for ProcessCollector {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        put(&mut encoder, names::PROCESS_START_TIME, &ConstGauge::new(self.started.as_secs_f64()))?;
-        put(&mut encoder, names::PROCESS_CPU, &ConstCounter::new(cpu_time().as_secs_f64()))?;
-        if let Some(Memory { virtual_bytes, resident_bytes }) = memory() {
-            put(&mut encoder, names::PROCESS_VIRTUAL_MEMORY, &ConstGauge::new(virtual_bytes))?;
-            put(&mut encoder, names::PROCESS_RESIDENT_MEMORY, &ConstGauge::new(resident_bytes))?;
-        }
-        if let Some(open) = open_descriptors() {
-            put(&mut encoder, names::PROCESS_OPEN_FDS, &ConstGauge::new(open))?;
-        }
-        if let Some(most) = getrlimit(Resource::Nofile).current {
-            put(&mut encoder, names::PROCESS_MAX_FDS, &ConstGauge::new(most))?;
+impl Collector for GaugeCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        for row in READ {
+            let samples = (row.read)(&self.0);
+            if samples.is_empty() {
+                continue;
+            }
+            // A registry ends the help of its metrics like this, too.
+            let help = format!("{}.", row.help);
+            let mut metric = encoder.encode_descriptor(row.name, &help, None, row.kind)?;
+            for Sample { labels, value } in samples {
+                if labels.is_empty() {
+                    value.encode(row.kind, metric)?;
+                    break;
+                }
+                let labels: Vec<(&str, String)> = row.labels.iter().copied().zip(labels).collect();
+                value.encode(row.kind, metric.encode_family(&labels)?)?;
+            }
         }
         Ok(())
     }
 }
 
-fn put(encoder: &mut DescriptorEncoder<'_>, name: MetricName, metric: &impl EncodeMetric) -> Result<(), fmt::Error> {
-    metric.encode(encoder.encode_descriptor(name.name, name.help, None, metric.metric_type())?)
+impl Value {
+    fn encode(self, kind: MetricType, encoder: MetricEncoder<'_>) -> fmt::Result {
+        match (kind, self) {
+            (MetricType::Counter, Self::Count(count)) => ConstCounter::new(count).encode(encoder),
+            (MetricType::Counter, Self::Real(number)) => ConstCounter::new(number).encode(encoder),
+            (_, Self::Count(count)) => ConstGauge::new(count).encode(encoder),
+            (_, Self::Moment(seconds)) => ConstGauge::new(seconds).encode(encoder),
+            (_, Self::Real(number)) => ConstGauge::new(number).encode(encoder),
+        }
+    }
 }
 
+impl From<bool> for Value {
+    fn from(holds: bool) -> Self {
+        Self::Count(holds.into())
+    }
+}
+
+impl From<usize> for Value {
+    fn from(count: usize) -> Self {
+        Self::Count(count.try_into().unwrap_or(u64::MAX))
+    }
+}
+
+impl From<u64> for Value {
+    fn from(count: u64) -> Self {
+        Self::Count(count)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(seconds: i64) -> Self {
+        Self::Moment(seconds)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(number: f64) -> Self {
+        Self::Real(number)
+    }
+}
+
+// What the system says of this process. The names of these metrics are those that all programs have for Prometheus.
+
 /// The processor time of all threads, in user and system mode.
-fn cpu_time() -> Duration {
+pub(super) fn cpu_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
 }
 
-struct Memory {
-    virtual_bytes: u64,
-    resident_bytes: u64,
+pub(super) struct Memory {
+    pub(super) virtual_bytes: u64,
+    pub(super) resident_bytes: u64,
 }
 
 /// The first two numbers of `statm` are pages.
-fn memory() -> Option<Memory> {
+pub(super) fn memory() -> Option<Memory> {
     let text = fs::read_to_string("/proc/self/statm").ok()?;
     let mut pages = text.split(' ').map_while(|number| number.parse::<u64>().ok());
     let page = u64::try_from(page_size()).ok()?;
@@ -123,7 +212,11 @@ fn memory() -> Option<Memory> {
 }
 
 /// Without the one that reads the folder.
-fn open_descriptors() -> Option<u64> {
+pub(super) fn open_descriptors() -> Option<u64> {
     let open = fs::read_dir("/proc/self/fd").ok()?.count();
     u64::try_from(open).ok()?.checked_sub(1)
+}
+
+pub(super) fn most_descriptors() -> Option<u64> {
+    getrlimit(Resource::Nofile).current
 }

@@ -2,9 +2,9 @@
 
 mod counters;
 mod gauges;
-pub mod names;
 mod registry;
 mod route;
+mod table;
 
 pub use self::counters::{Histogram, ReloadResult, ServerNames, StoreMetrics};
 pub(in crate::record) use self::counters::{LimitMetrics, NotificationMetrics, SpanMetrics, UpstreamMetrics};

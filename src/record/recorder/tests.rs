@@ -90,7 +90,7 @@ fn routes_beyond_the_bound_are_counted_together() {
             recorder.record(&RequestRecord { route, outcome, ..request() });
         }
         let gauges = Gauges { routes: Arc::clone(recorder.shown_routes()), ..Gauges::default() };
-        sinks.metrics().expose(&gauges, Exposition::Prometheus)
+        sinks.metrics().expose(gauges, Exposition::Prometheus)
     };
     let requests = |route: &str, count: u32| {
         format!("portcullis_requests_total{{route=\"{route}\",decision=\"allowed\",status=\"2xx\"}} {count}")
@@ -135,7 +135,7 @@ fn has(text: &str, line: &str) {
 }
 
 fn exposition(sinks: &Sinks) -> String {
-    sinks.metrics().expose(&Gauges { store: "memory", ..Gauges::default() }, Exposition::Prometheus)
+    sinks.metrics().expose(Gauges { store: "memory", ..Gauges::default() }, Exposition::Prometheus)
 }
 
 fn recorder(sinks: &Sinks) -> Recorder {

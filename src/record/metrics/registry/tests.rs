@@ -9,7 +9,7 @@ fn counters_are_exposed_under_their_documented_names() {
     metrics.upstream_errors("app", "10.0.1.5:8000", "connect").inc();
     metrics.count_reload(ReloadResult::Failure);
 
-    let text = metrics.expose(&gauges(), Exposition::Prometheus);
+    let text = metrics.expose(gauges(), Exposition::Prometheus);
 
     for line in [
         "# TYPE portcullis_requests_total counter",
@@ -34,14 +34,14 @@ fn counters_are_exposed_under_their_documented_names() {
 
 #[test]
 fn the_prometheus_format_introduces_a_counter_by_its_name_with_total() {
-    let text = Metrics::new().expose(&gauges(), Exposition::Prometheus);
+    let text = Metrics::new().expose(gauges(), Exposition::Prometheus);
     assert!(text.contains("# HELP portcullis_config_reloads_total Reloads of the configuration"), "{text}");
     assert!(!text.contains("# EOF"), "{text}");
 }
 
 #[test]
 fn open_metrics_ends_with_eof() {
-    let text = Metrics::new().expose(&gauges(), Exposition::OpenMetrics);
+    let text = Metrics::new().expose(gauges(), Exposition::OpenMetrics);
     assert!(text.contains("# TYPE portcullis_config_reloads counter\n"), "{text}");
     assert!(text.ends_with("# EOF\n"), "{text}");
 }
@@ -50,16 +50,16 @@ fn open_metrics_ends_with_eof() {
 fn a_label_cannot_break_out_of_its_quotes() {
     let metrics = Metrics::new();
     metrics.requests(&CountedRoute::Named("a\"b\\c\nd".into()), "allowed", "2xx").inc();
-    let text = metrics.expose(&gauges(), Exposition::OpenMetrics);
+    let text = metrics.expose(gauges(), Exposition::OpenMetrics);
     assert!(text.contains(r#"route="a\"b\\c\nd""#), "{text}");
 }
 
 #[test]
 fn a_removed_server_certificate_or_list_is_no_longer_reported() {
     let metrics = Metrics::new();
-    metrics.expose(&gauges(), Exposition::OpenMetrics);
+    metrics.expose(gauges(), Exposition::OpenMetrics);
     let fewer = Gauges { servers: Vec::new(), certificates: Vec::new(), lists: Vec::new(), ..gauges() };
-    let text = metrics.expose(&fewer, Exposition::OpenMetrics);
+    let text = metrics.expose(fewer, Exposition::OpenMetrics);
     assert!(!text.contains("10.0.1.5") && !text.contains("a.test") && !text.contains("community"), "{text}");
 }
 

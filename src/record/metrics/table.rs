@@ -1,0 +1,231 @@
+//! Every metric, one row each: its name, its help, its labels, and where its value is. Counters are named without `_total`,
+//! which the exposition adds.
+
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::TypedMetric;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Metric, Registry};
+
+use super::Histogram;
+use crate::record::metrics::gauges;
+use crate::record::metrics::gauges::{GaugeRow, counter, gauge, one, rows};
+use crate::record::metrics::route::{OfRoute, RouteFamily};
+
+/// Makes a struct with a field for each row, and registers them.
+macro_rules! counted {
+    ($($field:ident: $metric:ty = $name:literal, $help:literal;)+) => {
+        /// The metrics that are added to, or set, when something happens.
+        #[derive(Debug)]
+        pub(super) struct Counted {
+            $(pub(super) $field: $metric,)+
+        }
+
+        impl Counted {
+            pub(super) fn register(registry: &mut Registry) -> Self {
+                Self { $($field: register(registry, $name, $help),)+ }
+            }
+        }
+    };
+}
+
+counted! {
+    requests: RouteFamily<RequestLabels, Counter> =
+        "portcullis_requests", "Requests by route, decision and class of the status answered";
+    limit_decisions: Family<LimitLabels, Counter> = "portcullis_limit_decisions", "Decisions of each limit";
+    outcomes: RouteFamily<OutcomeLabels, Counter> =
+        "portcullis_outcomes", "Outcomes of the applications' answers; unknown: there was no answer, or it does not say";
+    request_duration: RouteFamily<RouteLabels, Histogram> =
+        "portcullis_request_duration_seconds",
+        "From the head of a request to the end of its answer, the application included";
+    decision_duration: RouteFamily<RouteLabels, Histogram> =
+        "portcullis_decision_duration_seconds",
+        "From reading the keys of a request to the decision, the store included";
+    upstream_requests: Family<ServerLabels, Counter> =
+        "portcullis_upstream_requests", "Requests sent to each server of an upstream";
+    upstream_errors: Family<FailureLabels, Counter> =
+        "portcullis_upstream_errors", "Requests that a server did not answer, by cause";
+    store_errors: Family<StoreLabels, Counter> = "portcullis_store_errors", "Decisions that the store did not answer";
+    store_down: Family<StoreLabels, Counter> = "portcullis_store_down", "How often a server of the store went down";
+    overload: Counter =
+        "portcullis_overload", "Requests refused with 503 because this gateway was too busy to ask the store";
+    store_leased: Family<StoreLabels, Counter> =
+        "portcullis_store_leased", "Decisions without a call to Redis, paid with units that this gateway holds";
+    store_round_trip: Family<StoreLabels, Histogram> =
+        "portcullis_store_round_trip_seconds", "Time that Redis takes for a decision, the network included";
+    reloads: Family<ReloadLabels, Counter> =
+        "portcullis_config_reloads", "Reloads of the configuration, by result";
+    last_reload_success: Gauge =
+        "portcullis_config_last_reload_success", "1 while the configuration on disk is in force";
+    notifications: Family<NotificationLabels, Counter> =
+        "portcullis_notifications",
+        "Notifications of each webhook: delivered, failed, dropped because the queue was full, or suppressed by `every`";
+    audit_dropped: Family<PlaceLabels, Counter> =
+        "portcullis_audit_dropped_entries",
+        "Audit events that were dropped, by place: file, redis_stream, sqlite or crowdsec";
+    spans: Family<SpanLabels, Counter> =
+        "portcullis_trace_spans",
+        "Spans: exported, failed because the collector did not take them, or dropped because the queue was full";
+    process_start_time: Gauge<f64, AtomicU64> =
+        "process_start_time_seconds", "When this process started, since 1970";
+}
+
+fn register<M: Metric + Clone + Default + TypedMetric>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
+}
+
+/// The metrics that are read at the moment of a scrape.
+pub(super) const READ: &[GaugeRow] = &[
+    gauge("portcullis_upstream_healthy", "1 while the server gets requests", &["upstream", "server"], |now| {
+        rows(&now.servers, |(upstream, server, healthy)| (vec![upstream, server], (*healthy).into()))
+    }),
+    gauge("portcullis_store_up", "1 while the store answers", &["kind"], |now| one(&[now.store], now.store_up)),
+    gauge(
+        "portcullis_store_part",
+        "Which part of every limit this gateway grants while the store is away, from 0 to 1",
+        &["kind"],
+        |now| now.store_part.map(|part| one(&[now.store], part)).unwrap_or_default(),
+    ),
+    gauge("portcullis_store_keys", "Keys in the store", &["kind"], |now| one(&[now.store], now.store_keys)),
+    gauge("portcullis_connections", "Open connections of clients", &[], |now| one(&[], now.connections)),
+    counter(
+        "portcullis_rejected_connections",
+        "Connections closed at once: without a PROXY header from a trusted proxy, or from a peer that may not ask for \
+         decisions",
+        &[],
+        |now| one(&[], now.rejected_connections),
+    ),
+    gauge("portcullis_held_requests", "Requests held now by delay and tarpit", &[], |now| one(&[], now.held)),
+    gauge("portcullis_bans", "Bans in force", &[], |now| one(&[], now.bans)),
+    gauge("portcullis_sessions", "Sessions that this gateway knows", &[], |now| one(&[], now.sessions)),
+    gauge(
+        "portcullis_verdict",
+        "Whether all is well, as status and dashboard say: 1 for the level that holds, 0 for the others",
+        &["level"],
+        |now| rows(&now.verdict, |(level, holds)| (vec![level], (*holds).into())),
+    ),
+    gauge(
+        "portcullis_certificate_expiry_seconds",
+        "The Unix time at which the certificate ends that clients are shown for a name",
+        &["name"],
+        |now| rows(&now.certificates, |(name, expires)| (vec![name], (*expires).into())),
+    ),
+    gauge("portcullis_list_entries", "Decisions in force that a list has from its source", &["list"], |now| {
+        rows(&now.lists, |list| (vec![&list.name], list.entries.into()))
+    }),
+    gauge("portcullis_list_source_up", "1 while the source of a list answers", &["list"], |now| {
+        rows(&now.lists, |list| (vec![&list.name], list.is_up().into()))
+    }),
+    gauge(
+        "portcullis_access_log_dropped_lines",
+        "Lines of the request log that were dropped because their reader was too slow",
+        &[],
+        |now| one(&[], now.dropped_lines),
+    ),
+    gauge("portcullis_build_info", "The version of this process", &["version"], |_| {
+        one(&[env!("CARGO_PKG_VERSION")], true)
+    }),
+    counter("process_cpu_seconds", "Processor time that this process has used, in all its threads", &[], |_| {
+        one(&[], gauges::cpu_time().as_secs_f64())
+    }),
+    gauge("process_virtual_memory_bytes", "Addresses that this process has reserved", &[], |_| {
+        gauges::memory().map(|memory| one(&[], memory.virtual_bytes)).unwrap_or_default()
+    }),
+    gauge("process_resident_memory_bytes", "Memory that this process occupies", &[], |_| {
+        gauges::memory().map(|memory| one(&[], memory.resident_bytes)).unwrap_or_default()
+    }),
+    gauge("process_open_fds", "Open file descriptors of this process", &[], |_| {
+        gauges::open_descriptors().map(|open| one(&[], open)).unwrap_or_default()
+    }),
+    gauge("process_max_fds", "How many file descriptors this process may open", &[], |_| {
+        gauges::most_descriptors().map(|most| one(&[], most)).unwrap_or_default()
+    }),
+];
+
+// The label sets of metrics that are added to.
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+pub(super) struct RequestLabels {
+    pub(super) route: String,
+    pub(super) decision: &'static str,
+    pub(super) status: &'static str,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+pub(super) struct LimitLabels {
+    pub(super) limit: String,
+    pub(super) decision: &'static str,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+pub(super) struct OutcomeLabels {
+    pub(super) route: String,
+    pub(super) outcome: &'static str,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+pub(super) struct RouteLabels {
+    pub(super) route: String,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+pub(super) struct ServerLabels {
+    pub(super) upstream: String,
+    pub(super) server: String,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+pub(super) struct FailureLabels {
+    pub(super) upstream: String,
+    pub(super) server: String,
+    pub(super) cause: &'static str,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+pub(super) struct StoreLabels {
+    pub(super) kind: &'static str,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+pub(super) struct NotificationLabels {
+    pub(super) channel: String,
+    pub(super) result: &'static str,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+pub(super) struct PlaceLabels {
+    pub(super) place: &'static str,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+pub(super) struct ReloadLabels {
+    pub(super) result: &'static str,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+pub(super) struct SpanLabels {
+    pub(super) result: &'static str,
+}
+
+impl OfRoute for RequestLabels {
+    fn route(&self) -> &str {
+        &self.route
+    }
+}
+
+impl OfRoute for OutcomeLabels {
+    fn route(&self) -> &str {
+        &self.route
+    }
+}
+
+impl OfRoute for RouteLabels {
+    fn route(&self) -> &str {
+        &self.route
+    }
+}
