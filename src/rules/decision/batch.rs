@@ -84,60 +84,95 @@ pub enum Force {
 }
 
 /// A store's answer to one charge, in the order of the batch.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Verdict {
+///
+/// `G` is the reservation of its charge: a guard in a [`Verdict`], a number in an [`OwnedVerdict`]. Both processes of a takeover
+/// read the fields in this order.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct VerdictOf<G> {
     /// How long until this key has room. `None`: it has room now.
     pub retry_after: Option<Duration>,
     /// Where the key stands after the decision, one standing for each rate. Empty for `concurrent`.
     pub standings: Standings,
     /// The charge by the store, so that it can be taken back.
-    pub charged: Option<Charged>,
+    pub charged: Option<ChargedOf<G>>,
     /// The limit does not hold for this known client: the store has charged nothing.
     pub is_exempt: bool,
 }
 
+/// A verdict of this process.
+pub type Verdict = VerdictOf<ReservationGuard>;
+
+/// A verdict for another process. In place of the reservation it has how often the key had been reset when it was written.
+pub type OwnedVerdict = VerdictOf<u32>;
+
 /// The answers to all charges of a batch, in its order. Few requests have more than four.
 pub type Verdicts = SmallVec<[Verdict; 4]>;
 
-/// A charge by a store.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Charged {
+/// A charge by a store. For `G` see [`VerdictOf`].
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct ChargedOf<G> {
     /// When, by the clock of the store.
     pub moment: Timestamp,
+    /// Not sent: the counts of a process are not shared.
+    #[serde(skip)]
     pub ledger: Ledger,
     /// The items that were not in the window before.
     pub fresh: Items,
     /// The store's reservation, until the outcome is known; `None`: the charge counts with any outcome.
-    pub reservation: Option<ReservationGuard>,
+    pub reservation: Option<G>,
 }
 
+/// A charge by a store of this process.
+pub type Charged = ChargedOf<ReservationGuard>;
+
+/// A charge for another process, see [`OwnedVerdict`].
+pub type OwnedCharged = ChargedOf<u32>;
+
 /// Where a charge is counted.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Ledger {
     /// In the store that all gateways share, and a copy of it in this process.
     Shared,
     /// In this process alone.
+    #[default]
     Local,
     /// In a lease of this gateway: it stays spent.
     Leased,
 }
 
 /// A task for the store when the outcome of a request is known.
-#[derive(Clone, Debug)]
-pub enum Settlement<'p> {
+///
+/// `R`, `I` and `C` are the rule, the items and the charge: borrowed in a [`Settlement`], owned in an [`OwnedSettlement`]. Both
+/// processes of a takeover read the variants and their fields in this order.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub enum SettlementOf<R, I, C, K> {
     /// Gives a concurrency slot back.
     Release(KeyHash),
     /// Takes a charge back: the limit does not count this outcome.
-    TakeBack { key: KeyHash, rule: &'p Rule, charged: &'p Charged },
+    TakeBack { key: KeyHash, rule: R, charged: C },
     /// Keeps a charge: the limit counts this outcome. Where the key was reset meanwhile the store charges it again, so
     /// that a success does not reset a failure that was on its way. Otherwise there is nothing to do.
-    Keep { key: KeyHash, rule: &'p Rule, items: &'p Items, charged: &'p Charged },
+    Keep { key: KeyHash, rule: R, items: I, charged: C },
     /// Charges now, whether or not there is room.
-    Charge { key: KeyHash, rule: &'p Rule, items: &'p Items },
+    Charge { key: KeyHash, rule: R, items: I },
     /// Resets a key.
-    Reset(KeyHash),
+    Reset(K),
     /// Remembers a known client for `keep`, and only the latest `most` clients of its user name.
     Remember { of: KnownClientKey, most: NonZeroU32, keep: Duration },
+}
+
+/// A settlement that borrows from the policy and from its request.
+pub type Settlement<'p> = SettlementOf<&'p Rule, &'p Items, &'p Charged, KeyHash>;
+
+/// A settlement for another process.
+pub type OwnedSettlement = SettlementOf<Rule, Items, OwnedCharged, OwnedReset>;
+
+/// A key that is reset, as processes tell each other.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct OwnedReset {
+    pub key: KeyHash,
+    /// What the same request was charged, as processes before version 4 say it. Later ones take it back before.
+    pub charged: Option<OwnedCharged>,
 }
 
 impl BatchOf<Rule> {
@@ -219,6 +254,59 @@ impl Charge<'_> {
     /// Whether it is charged with a concurrency slot.
     pub fn is_slot(&self) -> bool {
         self.rule.is_slots()
+    }
+}
+
+impl<G> VerdictOf<G> {
+    /// The same with a reservation that is made of this one.
+    pub fn with_reservation<H>(&self, make: impl FnOnce(&G) -> H) -> VerdictOf<H> {
+        let Self { retry_after, ref standings, ref charged, is_exempt } = *self;
+        let charged = charged.as_ref().map(|charged| charged.with_reservation(make));
+        VerdictOf { retry_after, standings: standings.clone(), charged, is_exempt }
+    }
+}
+
+impl<G> ChargedOf<G> {
+    /// The same with a reservation that is made of this one.
+    pub fn with_reservation<H>(&self, make: impl FnOnce(&G) -> H) -> ChargedOf<H> {
+        let Self { moment, ledger, ref fresh, ref reservation } = *self;
+        ChargedOf { moment, ledger, fresh: fresh.clone(), reservation: reservation.as_ref().map(make) }
+    }
+}
+
+impl OwnedVerdict {
+    pub fn of(verdict: &Verdict) -> Self {
+        verdict.with_reservation(ReservationGuard::resets)
+    }
+}
+
+impl OwnedSettlement {
+    pub fn of(settlement: &Settlement<'_>) -> Self {
+        let owned = |charged: &Charged| charged.with_reservation(ReservationGuard::resets);
+        match *settlement {
+            Settlement::Release(key) => Self::Release(key),
+            Settlement::TakeBack { key, rule, charged } => {
+                Self::TakeBack { key, rule: rule.clone(), charged: owned(charged) }
+            }
+            Settlement::Keep { key, rule, items, charged } => {
+                Self::Keep { key, rule: rule.clone(), items: items.clone(), charged: owned(charged) }
+            }
+            Settlement::Charge { key, rule, items } => Self::Charge { key, rule: rule.clone(), items: items.clone() },
+            Settlement::Reset(key) => Self::Reset(OwnedReset { key, charged: None }),
+            Settlement::Remember { of, most, keep } => Self::Remember { of, most, keep },
+        }
+    }
+
+    /// The key whose count it changes.
+    pub fn key(&self) -> Option<KeyHash> {
+        match self {
+            Self::Release(key)
+            | Self::TakeBack { key, .. }
+            | Self::Keep { key, .. }
+            | Self::Charge { key, .. }
+            | Self::Reset(OwnedReset { key, .. }) => Some(*key),
+            Self::Remember { .. } => None,
+        }
     }
 }
 

@@ -19,7 +19,8 @@ pub mod policy;
 pub mod report;
 
 pub use self::batch::{
-    Batch, BatchOf, Charge, ChargeOf, OwnedBatch, SessionChange, SessionHashes, Settlement, SignIn, Verdict, Verdicts,
+    Batch, BatchOf, Charge, ChargeOf, OwnedBatch, OwnedSettlement, OwnedVerdict, SessionChange, SessionHashes,
+    Settlement, SignIn, Verdict, Verdicts,
 };
 pub use self::carried_sessions::{CarriedSessions, GainedSessions};
 pub use self::conclude::{Decision, Pass};

@@ -13,7 +13,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::sleep;
 use tracing::warn;
 
-use super::message::{HandoverReply, HandoverRequest, OwnedSettlement, ReplyFrame, RequestFrame};
+use super::message::{HandoverReply, HandoverRequest, ReplyFrame, RequestFrame};
 use crate::rules::decision::OwnedBatch;
 use crate::store::bans::codec::SavedBan;
 use crate::store::handover::message;
@@ -273,7 +273,7 @@ impl Drop for DeliveredReply {
         let (Some(HandoverReply::Verdicts(verdicts)), Some(batch)) = (self.reply.take(), self.batch.take()) else {
             return;
         };
-        let undo = OwnedSettlement::to_undo(&batch.batch(), verdicts);
+        let undo = message::undo(&batch.batch(), verdicts);
         if let Some(client) = self.client.upgrade().filter(|_| !undo.is_empty()) {
             client.send(HandoverRequest::Settle(undo));
         }

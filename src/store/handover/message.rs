@@ -2,22 +2,18 @@
 
 use std::io::{ErrorKind, Read};
 use std::net::IpAddr;
-use std::num::NonZeroU32;
 use std::time::Duration;
 use std::{io, mem};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::rules::decision::batch::{Charged, Items, KnownClientKey, Ledger};
-use crate::rules::decision::{Batch, OwnedBatch, SessionChange, Settlement, SignIn, Verdict};
+use crate::rules::decision::{Batch, OwnedBatch, OwnedSettlement, OwnedVerdict, SessionChange, SignIn};
 use crate::rules::key::KeyHash;
-use crate::rules::limit::{Ladder, Rule, Standings};
+use crate::rules::limit::{Ladder, Rule};
 use crate::store::bans::BanId;
 use crate::store::bans::codec::SavedBan;
 use crate::store::handover::moving_keys::KeysPiece;
-use crate::words::clock::Timestamp;
-use crate::words::pending_reservations::ReservationGuard;
 
 /// The number of a reply that was sent without a request.
 pub(super) const UNREQUESTED: u64 = 0;
@@ -76,55 +72,6 @@ pub(in crate::store) enum HandoverReply {
     SignedIn(bool),
 }
 
-/// A [`Settlement`] that owns its rule.
-#[derive(Debug, Deserialize, Serialize)]
-pub(in crate::store) enum OwnedSettlement {
-    Release(KeyHash),
-    TakeBack {
-        key: KeyHash,
-        rule: Rule,
-        charged: OwnedCharged,
-    },
-    Keep {
-        key: KeyHash,
-        rule: Rule,
-        items: Items,
-        charged: OwnedCharged,
-    },
-    Charge {
-        key: KeyHash,
-        rule: Rule,
-        items: Items,
-    },
-    /// `charged`: what the same request was charged, as processes before version 4 say it. Later ones take it back before.
-    Reset {
-        key: KeyHash,
-        charged: Option<OwnedCharged>,
-    },
-    Remember {
-        of: KnownClientKey,
-        most: NonZeroU32,
-        keep: Duration,
-    },
-}
-
-/// A [`Verdict`] that can be sent.
-#[derive(Debug, Deserialize, Serialize)]
-pub(in crate::store) struct OwnedVerdict {
-    retry_after: Option<Duration>,
-    standings: Standings,
-    charged: Option<OwnedCharged>,
-    is_exempt: bool,
-}
-
-/// A [`Charged`] that can be sent. In place of the reservation it has how often the key had been reset when it was written.
-#[derive(Debug, Deserialize, Serialize)]
-pub(in crate::store) struct OwnedCharged {
-    moment: Timestamp,
-    fresh: Items,
-    resets: Option<u32>,
-}
-
 impl HandoverRequest {
     /// The keys that the successor must have to answer.
     pub(super) fn each_key(&self, mut visit: impl FnMut(KeyHash)) {
@@ -138,80 +85,18 @@ impl HandoverRequest {
     }
 }
 
-impl OwnedSettlement {
-    /// The key whose count it changes.
-    fn key(&self) -> Option<KeyHash> {
-        match self {
-            Self::Release(key)
-            | Self::TakeBack { key, .. }
-            | Self::Keep { key, .. }
-            | Self::Charge { key, .. }
-            | Self::Reset { key, .. } => Some(*key),
-            Self::Remember { .. } => None,
+/// The settlements that give back everything that was charged for a request whose caller has left.
+pub(super) fn undo(batch: &Batch<'_>, verdicts: Vec<OwnedVerdict>) -> Vec<OwnedSettlement> {
+    let charged = batch.charges.iter().zip(verdicts);
+    let charged = charged.filter_map(|(charge, verdict)| Some((charge, verdict.charged?)));
+    let undone = charged.filter_map(|(charge, charged)| match charge.rule {
+        Rule::Concurrent(_) => Some(OwnedSettlement::Release(charge.key)),
+        rule if charge.waits_for_outcome() => {
+            Some(OwnedSettlement::TakeBack { key: charge.key, rule: rule.clone(), charged })
         }
-    }
-
-    pub(in crate::store) fn of(settlement: &Settlement<'_>) -> Self {
-        match *settlement {
-            Settlement::Release(key) => Self::Release(key),
-            Settlement::TakeBack { key, rule, charged } => {
-                Self::TakeBack { key, rule: rule.clone(), charged: OwnedCharged::of(charged) }
-            }
-            Settlement::Keep { key, rule, items, charged } => {
-                Self::Keep { key, rule: rule.clone(), items: items.clone(), charged: OwnedCharged::of(charged) }
-            }
-            Settlement::Charge { key, rule, items } => Self::Charge { key, rule: rule.clone(), items: items.clone() },
-            Settlement::Reset(key) => Self::Reset { key, charged: None },
-            Settlement::Remember { of, most, keep } => Self::Remember { of, most, keep },
-        }
-    }
-
-    /// The settlements that give back everything that was charged for a request whose caller has left.
-    pub(super) fn to_undo(batch: &Batch<'_>, verdicts: Vec<OwnedVerdict>) -> Vec<Self> {
-        let charged = batch.charges.iter().zip(verdicts);
-        let charged = charged.filter_map(|(charge, verdict)| Some((charge, verdict.charged?)));
-        let undone = charged.filter_map(|(charge, charged)| match charge.rule {
-            Rule::Concurrent(_) => Some(Self::Release(charge.key)),
-            rule if charge.waits_for_outcome() => Some(Self::TakeBack { key: charge.key, rule: rule.clone(), charged }),
-            _ => None,
-        });
-        undone.collect()
-    }
-}
-
-impl OwnedVerdict {
-    pub(super) fn is_charged(&self) -> bool {
-        self.charged.is_some()
-    }
-
-    pub(super) fn of(verdict: &Verdict) -> Self {
-        let Verdict { retry_after, standings, charged, is_exempt } = verdict;
-        let charged = charged.as_ref().map(OwnedCharged::of);
-        Self { retry_after: *retry_after, standings: standings.clone(), charged, is_exempt: *is_exempt }
-    }
-
-    /// `reservation` makes a reservation from how often its key had been reset.
-    pub(in crate::store) fn verdict(self, reservation: impl Fn(u32) -> ReservationGuard) -> Verdict {
-        let Self { retry_after, standings, charged, is_exempt } = self;
-        let charged = charged.map(|charged| charged.charged(|resets| Some(reservation(resets))));
-        Verdict { retry_after, standings, charged, is_exempt }
-    }
-}
-
-impl OwnedCharged {
-    fn of(charged: &Charged) -> Self {
-        let Charged { moment, fresh, reservation, .. } = charged;
-        Self { moment: *moment, fresh: fresh.clone(), resets: reservation.as_ref().map(ReservationGuard::resets) }
-    }
-
-    pub(super) fn has_reservation(&self) -> bool {
-        self.resets.is_some()
-    }
-
-    pub(super) fn charged(self, reservation: impl FnOnce(u32) -> Option<ReservationGuard>) -> Charged {
-        let Self { moment, fresh, resets } = self;
-        Charged { moment, ledger: Ledger::Local, fresh, reservation: resets.and_then(reservation) }
-    }
+        _ => None,
+    });
+    undone.collect()
 }
 
 // Frames: a length in four bytes, and a message.

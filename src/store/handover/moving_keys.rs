@@ -13,9 +13,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::rules::decision::Batch;
+use crate::rules::decision::{Batch, OwnedSettlement, OwnedVerdict};
 use crate::rules::key::KeyHash;
-use crate::store::handover::message::{HandoverRequest, OwnedSettlement, OwnedVerdict};
+use crate::store::handover::message::HandoverRequest;
 use crate::store::handover::session::{PausedSession, PredecessorReservations};
 use crate::store::handover::store::MovableStore;
 
@@ -130,7 +130,7 @@ impl LeavingKeys {
 
     /// The successor has decided this batch.
     pub(super) fn note(&mut self, batch: &Batch<'_>, verdicts: &[OwnedVerdict]) {
-        let charged = batch.charges.iter().zip(verdicts).filter(|(_, verdict)| verdict.is_charged());
+        let charged = batch.charges.iter().zip(verdicts).filter(|(_, verdict)| verdict.charged.is_some());
         for (charge, _) in charged.filter(|(charge, _)| charge.is_slot()) {
             self.reserved.add_slot(charge.key);
         }

@@ -11,11 +11,9 @@ use smallvec::SmallVec;
 use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 
-use super::message::{
-    HandoverReply, HandoverRequest, OwnedCharged, OwnedSettlement, OwnedVerdict, ReplyFrame, RequestFrame, UNREQUESTED,
-};
-use crate::rules::decision::batch::Charged;
-use crate::rules::decision::{Batch, Settlement};
+use super::message::{HandoverReply, HandoverRequest, ReplyFrame, RequestFrame, UNREQUESTED};
+use crate::rules::decision::batch::{Charged, OwnedCharged, OwnedReset};
+use crate::rules::decision::{Batch, OwnedSettlement, OwnedVerdict, Settlement};
 use crate::rules::key::KeyHash;
 use crate::store::Store;
 use crate::store::bans::codec::SavedBan;
@@ -214,19 +212,19 @@ impl PredecessorReservations {
                 }
             }
             OwnedSettlement::TakeBack { key, rule, charged } => {
-                let charged = self.settled(store, key, charged);
+                let charged = self.settled(store, key, &charged);
                 store.settle_now(&Settlement::TakeBack { key, rule: &rule, charged: &charged });
             }
             OwnedSettlement::Keep { key, rule, items, charged } => {
-                let charged = self.settled(store, key, charged);
+                let charged = self.settled(store, key, &charged);
                 store.settle_now(&Settlement::Keep { key, rule: &rule, items: &items, charged: &charged });
             }
             OwnedSettlement::Charge { key, rule, items } => {
                 store.settle_now(&Settlement::Charge { key, rule: &rule, items: &items });
             }
-            OwnedSettlement::Reset { key, charged } => {
+            OwnedSettlement::Reset(OwnedReset { key, charged }) => {
                 // Lives until the key is reset, so that it is watched without a gap.
-                let _charged = charged.map(|charged| self.settled(store, key, charged));
+                let _charged = charged.map(|charged| self.settled(store, key, &charged));
                 store.settle_now(&Settlement::Reset(key));
             }
             OwnedSettlement::Remember { of, most, keep } => {
@@ -236,14 +234,14 @@ impl PredecessorReservations {
     }
 
     /// The charge of a settlement, with its guard.
-    fn settled(&mut self, store: &MemoryStore, key: KeyHash, charged: OwnedCharged) -> Charged {
-        let has_reservation = charged.has_reservation();
+    fn settled(&mut self, store: &MemoryStore, key: KeyHash, charged: &OwnedCharged) -> Charged {
         // The key is watched as long as any of its guards exists, so its resets are counted without a gap.
-        let charged = charged.charged(|resets| Some(store.unsettled().watch(key).with_resets(resets).reserve()));
-        if has_reservation {
+        let guard = |resets: &u32| store.unsettled().watch(key).with_resets(*resets).reserve();
+        let guarded = charged.with_reservation(guard);
+        if charged.reservation.is_some() {
             self.remove_guard(key);
         }
-        charged
+        guarded
     }
 
     /// Gives back all slots, because the predecessor is gone. Its other reservations stay charged, because their

@@ -12,9 +12,11 @@ use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
 use super::client::SuccessorClient;
-use super::message::{HandoverReply, HandoverRequest, OwnedSettlement, OwnedVerdict};
+use super::message::{HandoverReply, HandoverRequest};
 use super::session::SessionHandle;
-use crate::rules::decision::{Batch, OwnedBatch, SessionChange, Settlement, SignIn, Verdict};
+use crate::rules::decision::{
+    Batch, OwnedBatch, OwnedSettlement, OwnedVerdict, SessionChange, Settlement, SignIn, Verdict,
+};
 use crate::rules::key::KeyHash;
 use crate::rules::limit::Ladder;
 use crate::store::bans::ban::BanRecord;
@@ -156,7 +158,7 @@ impl MovableStore {
     fn verdicts(&self, batch: &Batch<'_>, answer: HandoverReply) -> Result<Vec<Verdict>, StoreError> {
         let HandoverReply::Verdicts(verdicts) = answer else { return Err(StoreError::SuccessorGone) };
         let verdict = |(key, verdict): (KeyHash, OwnedVerdict)| {
-            verdict.verdict(|resets| self.memory.unsettled().watch(key).with_resets(resets).reserve())
+            verdict.with_reservation(|resets| self.memory.unsettled().watch(key).with_resets(*resets).reserve())
         };
         Ok(batch.charges.iter().map(|charge| charge.key).zip(verdicts).map(verdict).collect())
     }

@@ -3,6 +3,7 @@ mod measurements;
 
 use std::io;
 use std::io::{Read, Write};
+use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, mpsc};
@@ -17,10 +18,12 @@ use tokio::task::JoinHandle;
 use tokio::{runtime, task};
 
 use super::client::SuccessorClient;
-use super::message::{HandoverReply, HandoverRequest, OwnedSettlement, OwnedVerdict, ReplyFrame, RequestFrame};
+use super::message::{HandoverReply, HandoverRequest, ReplyFrame, RequestFrame};
 use super::transfer::{FrozenCounts, ReceivedCounts};
-use crate::rules::decision::batch::{Charged, Items};
-use crate::rules::decision::{Batch, Charge, SessionChange, Settlement, SignIn, Verdict};
+use crate::rules::decision::batch::{Charged, Items, KnownClientKey, Ledger};
+use crate::rules::decision::{
+    Batch, Charge, OwnedSettlement, OwnedVerdict, SessionChange, Settlement, SignIn, Verdict,
+};
 use crate::rules::key::KeyHash;
 use crate::rules::limit::{Algorithm, Count, Rule};
 use crate::store::bans::BanSubject;
@@ -30,6 +33,7 @@ use crate::store::handover::moving_keys::{Arrival, KeysPiece};
 use crate::store::memory::Settings;
 use crate::store::{MemoryStore, MovableStore, Store, StoreError};
 use crate::words::clock::{Clock, ManualClock, Timestamp};
+use crate::words::pending_reservations::PendingReservations;
 
 fn store(clock: &ManualClock) -> MovableStore {
     memory(clock).into()
@@ -255,6 +259,44 @@ proptest! {
         let _ = message::next::<RequestFrame>(&bytes, &mut 0);
         let _ = message::receive::<ReplyFrame>(&*bytes);
     }
+}
+
+/// Processes of different versions exchange them, so that no field may move.
+#[test]
+fn settlements_and_verdicts_have_the_bytes_that_they_always_had() {
+    let rules = rules();
+    let (rule, items) = (&rules[0], &smallvec![5, 6]);
+    let reservation = || Some(Arc::new(PendingReservations::with_resets(3)).watch().reserve());
+    let fresh = || smallvec![6];
+    let of = |ledger, reservation| Charged { moment: Timestamp::from_micros(9), ledger, fresh: fresh(), reservation };
+    let (charged, free) = (&of(Ledger::Local, reservation()), &of(Ledger::Local, None));
+    let (key, most, keep) = (KeyHash(7), NonZeroU32::new(4).expect("above zero"), Duration::from_secs(2));
+    let settlements = [
+        Settlement::Release(key),
+        Settlement::TakeBack { key, rule, charged },
+        Settlement::TakeBack { key, rule, charged: free },
+        Settlement::Keep { key, rule, items, charged },
+        Settlement::Charge { key, rule, items },
+        Settlement::Reset(key),
+        Settlement::Remember { of: KnownClientKey { subject: key, client: 8 }, most, keep },
+    ];
+    let verdict = Verdict { retry_after: Some(keep), charged: Some(charged.clone()), ..Verdict::exempt() };
+    let owned = settlements.iter().map(OwnedSettlement::of).collect::<Vec<_>>();
+    let bytes = |written: Result<Vec<u8>, postcard::Error>| written.expect("it can be written");
+    let written =
+        bytes(postcard::to_allocvec(&(owned, [OwnedVerdict::of(&verdict), OwnedVerdict::of(&Verdict::exempt())])));
+    let expected = [
+        &[7, 0, 7][..],
+        &[1, 7, 0, 0, 2, 3, 1, 0, 7, 4, 0, 1, 9, 1, 6, 1, 3],
+        &[1, 7, 0, 0, 2, 3, 1, 0, 7, 4, 0, 1, 9, 1, 6, 0],
+        &[2, 7, 0, 0, 2, 3, 1, 0, 7, 4, 0, 1, 2, 5, 6, 9, 1, 6, 1, 3],
+        &[3, 7, 0, 0, 2, 3, 1, 0, 7, 4, 0, 1, 2, 5, 6],
+        &[4, 7, 0],
+        &[5, 7, 8, 4, 2, 0],
+        &[1, 2, 0, 0, 1, 9, 1, 6, 1, 3, 1],
+        &[0, 0, 0, 1],
+    ];
+    assert_eq!(written, expected.concat());
 }
 
 /// A process of an earlier version reads it, too: what follows would be taken for something else.
