@@ -11,7 +11,7 @@ use futures_util::FutureExt;
 use portcullis::rules::decision::{Batch, Charge};
 use portcullis::rules::key::KeyHash;
 use portcullis::rules::limit::{Algorithm, Rule};
-use portcullis::store::memory::Settings;
+use portcullis::store::memory::MemorySettings;
 use portcullis::store::{MemoryStore, Store};
 use portcullis::words::clock::{Clock, ManualClock, Timestamp};
 
@@ -56,7 +56,7 @@ fn passed(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, rule: &Rule, lim
 fn refused(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, rule: &Rule) {
     // The system's clock, which is asked for each request.
     let store =
-        MemoryStore::new(&Settings { max_keys: 1_000_000, max_sessions: 1000, snapshot: None }, Clock::system());
+        MemoryStore::new(&MemorySettings { max_keys: 1_000_000, max_sessions: 1000, snapshot: None }, Clock::system());
     (0..800).for_each(|_| _ = decide(&store, rule, [key(1)]));
     group.bench_function(name, |bench| bench.iter(|| black_box(decide(&store, rule, [key(1)]))));
 }
@@ -108,8 +108,10 @@ fn resident() -> u64 {
 
 fn store(max_keys: usize) -> (ManualClock, MemoryStore) {
     let clock = ManualClock::at(Timestamp::from_micros(1_772_323_200_000_000));
-    let store =
-        MemoryStore::new(&Settings { max_keys, max_sessions: 1000, snapshot: None }, Clock::Manual(clock.clone()));
+    let store = MemoryStore::new(
+        &MemorySettings { max_keys, max_sessions: 1000, snapshot: None },
+        Clock::Manual(clock.clone()),
+    );
     (clock, store)
 }
 

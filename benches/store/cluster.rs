@@ -63,13 +63,13 @@ impl Cluster {
 
     /// The store of a gateway.
     pub(crate) fn store(&self, hash_slot: HashSlot) -> Failover {
-        let settings = store::Settings {
-            memory: memory::Settings { max_keys: 100_000, max_sessions: 1000, snapshot: None },
+        let settings = store::StoreSettings {
+            memory: memory::MemorySettings { max_keys: 100_000, max_sessions: 1000, snapshot: None },
             redis: None,
             on_failure: OnFailure::Deny,
             nodes: Nodes::Fixed(NonZeroU32::MIN),
         };
-        let redis = redis::Settings {
+        let redis = redis::RedisSettings {
             urls: self.relays.iter().map(|relay| format!("redis://{relay}").parse().expect("an address")).collect(),
             mode: Mode::Cluster,
             timeout: Duration::from_secs(5),

@@ -12,7 +12,7 @@ use portcullis::rules::decision::{Batch, Charge};
 use portcullis::rules::key::KeyHash;
 use portcullis::rules::limit::{Algorithm, Count, Rule};
 use portcullis::store::Observer;
-use portcullis::store::redis::{HashSlot, Mode, RedisStore, Settings, Time};
+use portcullis::store::redis::{HashSlot, Mode, RedisSettings, RedisStore, Time};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::server::Server;
@@ -106,7 +106,7 @@ pub(crate) fn spread(number: u32) -> KeyHash {
 }
 
 fn store(server: &Server) -> (Runtime, RedisStore) {
-    let settings = Settings {
+    let settings = RedisSettings {
         urls: vec![server.url().parse().expect("an address")],
         mode: Mode::Single,
         timeout: Duration::from_secs(5),

@@ -23,7 +23,7 @@ pub use self::auth::Token;
 pub use self::config::{LoadedConfig, ReloadRefusal, ReloadReply, ReloadReport, ReloadRequest};
 pub use self::health::Readiness;
 pub use self::server::{AdminRules, AdminSettings, serve};
-pub use self::shared::{tell_others, tell_the_rest};
+pub use self::shared::{publish_last_records, publish_records};
 pub use self::state::{AdminSources, AdminState};
 pub use self::status::GatewayIdentity;
 pub use crate::api::problem::Mistake;

@@ -45,12 +45,12 @@ pub(super) async fn show(
     of_others(&state, &id).await.map(Json)
 }
 
-/// The story that another gateway has told already, or tells when it is asked.
+/// The story that another gateway has published already, or publishes when it is asked.
 async fn of_others(state: &AdminState, id: &str) -> Result<RequestStory, Problem> {
     let Some(records) = state.records.as_ref().filter(|_| id.len() <= MAX_ID) else { return Err(no_such_request()) };
     let field = story_field(id);
-    if let Ok(Some(told)) = records.find(&field).await
-        && let Some(story) = RequestStory::from_bytes(&told)
+    if let Ok(Some(published)) = records.find(&field).await
+        && let Some(story) = RequestStory::from_bytes(&published)
     {
         return Ok(story);
     }

@@ -9,7 +9,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::sync::{Mutex, mpsc};
 
 use super::session::{FailedAttempts, Sessions};
-use super::shared::ToldStories;
+use super::shared::PublishedStories;
 use super::status::LastLevel;
 use super::{AdminRules, GatewayIdentity, LoadedConfig, ReloadReport, ReloadRequest};
 use crate::listen::ListenAddress;
@@ -59,8 +59,8 @@ pub struct AdminState {
     /// When what clients are shown there for each name ends.
     pub(super) name_expiries: ArcSwap<NameExpiries>,
     pub(super) kept_requests: Arc<KeptRequests>,
-    /// The stories that the other gateways were told.
-    pub(super) told_stories: Mutex<ToldStories>,
+    /// The stories that this gateway has published.
+    pub(super) published_stories: Mutex<PublishedStories>,
     pub(super) key_tables: Arc<KeyTables>,
     pub(super) rules: ArcSwap<AdminRules>,
     pub(super) sessions: Sessions,
@@ -106,7 +106,7 @@ impl AdminState {
             listeners: ArcSwap::default(),
             name_expiries: ArcSwap::default(),
             kept_requests,
-            told_stories: Mutex::default(),
+            published_stories: Mutex::default(),
             key_tables,
             rules,
             sessions: Sessions::default(),

@@ -182,7 +182,7 @@ fn state() -> Arc<AdminState> {
         gauges: Box::new(|| Gauges { store: "memory", store_up: true, store_keys: 7, ..Gauges::default() }),
         policy: Box::new(Constant(policy)),
         store: Arc::new(AnyStore::Memory(Arc::new(MovableStore::from(MemoryStore::new(
-            &memory::Settings { max_keys: 100, max_sessions: 1000, snapshot: None },
+            &memory::MemorySettings { max_keys: 100, max_sessions: 1000, snapshot: None },
             Clock::Manual(clock),
         ))))),
         event_bus: Arc::clone(Sinks::discard().event_bus()),

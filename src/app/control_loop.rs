@@ -200,7 +200,7 @@ impl App {
         if let Some(admin) = self.admin.take() {
             admin.stopper.close();
         }
-        admin::tell_the_rest(&self.control).await;
+        admin::publish_last_records(&self.control).await;
         // A worker that ends may send its last settlements to the process that took over, and this thread carries them.
         let workers = self.workers;
         drop(task::spawn_blocking(move || workers.stop()).await);

@@ -188,7 +188,7 @@ impl App {
         self.source_tasks.follow_keys();
         self.listeners.serve_all(bound, &self.workers, &self.connections);
         self.control.set_listeners(self.addresses(), self.listeners.name_expiries());
-        tokio::spawn(admin::tell_others(Arc::clone(&self.control)));
+        tokio::spawn(admin::publish_records(Arc::clone(&self.control)));
         self.admin = admin.map(|bound| AdminListener::serve(bound, &self.control));
     }
 }
@@ -277,7 +277,7 @@ fn describe(address: &ListenAddress, error: &io::Error) -> String {
 
 /// The settings that are needed to prepare a start.
 pub(super) struct Preparation {
-    pub(super) store: crate::store::Settings,
+    pub(super) store: crate::store::StoreSettings,
     pub(super) clock: Clock,
     pub(super) audit: AuditSettings,
     pub(super) outputs: Vec<OutputFile>,

@@ -40,7 +40,7 @@ use crate::{gateway, listen, store, upstream};
 /// The running gateway, seen from the thread that controls it.
 pub struct App {
     pub(super) live: LiveSnapshot,
-    pub(super) store_settings: store::Settings,
+    pub(super) store_settings: store::StoreSettings,
     pub(super) store: Arc<AnyStore>,
     /// The clock that every decision is made by.
     pub(super) clock: Clock,

@@ -34,7 +34,7 @@ pub(super) const MEMORY: &str = "memory";
 /// Builds the store of the first core. Nothing is connected yet. A store in memory begins with the bans and known
 /// clients of `predecessor`, or else of its snapshot file.
 pub(super) fn build(
-    settings: &store::Settings,
+    settings: &store::StoreSettings,
     clock: &Clock,
     metrics: &Metrics,
     predecessor: Option<&mut Predecessor>,
@@ -121,14 +121,17 @@ impl Observer for StoreMetricsObserver {
 }
 
 /// `counts are kept in redis at 127.0.0.1:6379 (single), prefix portcullis`, without any password.
-pub(super) fn describe(settings: &store::Settings) -> String {
+pub(super) fn describe(settings: &store::StoreSettings) -> String {
     let Some(redis) = &settings.redis else { return "counts are kept in memory".to_owned() };
     let addresses: Vec<_> = redis.urls.iter().map(ToString::to_string).collect();
     format!("counts are kept in redis at {} ({}), prefix {}", addresses.join(", "), redis.mode, redis.key_prefix)
 }
 
 /// The keys of the `store` section that differ. They take effect with the next start.
-pub(super) fn keys_for_next_start(in_force: &store::Settings, configured: &store::Settings) -> Vec<&'static str> {
+pub(super) fn keys_for_next_start(
+    in_force: &store::StoreSettings,
+    configured: &store::StoreSettings,
+) -> Vec<&'static str> {
     let mut keys = Vec::new();
     match (&in_force.redis, &configured.redis) {
         (None, None) => {}
@@ -227,17 +230,17 @@ mod tests {
     use crate::store::any_store::Nodes;
     use crate::store::{memory, redis};
 
-    fn in_memory() -> store::Settings {
-        store::Settings {
-            memory: memory::Settings { max_keys: 10, max_sessions: 1000, snapshot: None },
+    fn in_memory() -> store::StoreSettings {
+        store::StoreSettings {
+            memory: memory::MemorySettings { max_keys: 10, max_sessions: 1000, snapshot: None },
             redis: None,
             on_failure: OnFailure::Local,
             nodes: Nodes::Auto,
         }
     }
 
-    fn shared(url: &str) -> store::Settings {
-        let redis = redis::Settings {
+    fn shared(url: &str) -> store::StoreSettings {
+        let redis = redis::RedisSettings {
             urls: vec![url.parse().unwrap()],
             mode: redis::Mode::Single,
             timeout: Duration::from_millis(100),
@@ -246,7 +249,7 @@ mod tests {
             key_prefix: "portcullis".to_owned(),
             hash_slot: redis::HashSlot::Key,
         };
-        store::Settings { redis: Some(redis), ..in_memory() }
+        store::StoreSettings { redis: Some(redis), ..in_memory() }
     }
 
     #[test]

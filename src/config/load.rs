@@ -104,7 +104,7 @@ pub struct Settings {
     pub listen: Vec<listen::ListenerConfig>,
     pub admin: Option<AdminSettings>,
     pub clients: TrustedProxies,
-    pub store: store::Settings,
+    pub store: store::StoreSettings,
     /// By `UpstreamId`.
     pub upstreams: Vec<upstream::UpstreamSettings>,
     pub policy: Policy,

@@ -328,7 +328,7 @@ mod tests {
     use super::*;
     use crate::rules::decision::{Batch, Charge};
     use crate::rules::limit::Rule;
-    use crate::store::memory::Settings;
+    use crate::store::memory::MemorySettings;
     use crate::store::{MemoryStore, MovableStore};
     use crate::words::clock::{Clock, ManualClock};
 
@@ -346,7 +346,7 @@ mod tests {
     async fn a_slot_is_given_back_when_its_request_is_dropped() {
         let clock = Clock::Manual(ManualClock::default());
         let store = Arc::new(AnyStore::Memory(Arc::new(MovableStore::from(MemoryStore::new(
-            &Settings { max_keys: 100, max_sessions: 1000, snapshot: None },
+            &MemorySettings { max_keys: 100, max_sessions: 1000, snapshot: None },
             clock,
         )))));
         assert!(has_room(&store).await);

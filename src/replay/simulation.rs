@@ -67,12 +67,12 @@ pub struct SimulatedDecision {
 impl Simulation {
     /// A simulation with the rules of `settings` that the log has enough data for, and the rules that were left out.
     pub fn new(settings: Settings, contents: &LogContents) -> (Self, Vec<LeftOut>) {
-        let Settings { mut policy, clients, store: store::Settings { memory, .. }, .. } = settings;
+        let Settings { mut policy, clients, store: store::StoreSettings { memory, .. }, .. } = settings;
         let left_out = leave_out(&mut policy, contents);
         let decided_by_answers = policy.routes.all().iter().map(|route| contents.decides(route)).collect();
         let significant_headers = SignificantHeaders::new(&policy, &clients);
         let clock = ManualClock::at(Timestamp::EPOCH);
-        let memory = store::memory::Settings { snapshot: None, ..memory };
+        let memory = store::memory::MemorySettings { snapshot: None, ..memory };
         let store = Arc::new(AnyStore::Memory(Arc::new(MovableStore::from(MemoryStore::new(
             &memory,
             Clock::Manual(clock.clone()),

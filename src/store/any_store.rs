@@ -140,10 +140,10 @@ impl Store for AnyStore {
 
 /// The `store` section.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Settings {
-    pub memory: memory::Settings,
+pub struct StoreSettings {
+    pub memory: memory::MemorySettings,
     /// `None`: counts are kept only in memory.
-    pub redis: Option<redis::Settings>,
+    pub redis: Option<redis::RedisSettings>,
     /// What a limit does during an outage of Redis if it does not say so itself.
     pub on_failure: OnFailure,
     /// How many gateways share the Redis: during an outage each grants its part of every limit.

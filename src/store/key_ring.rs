@@ -180,14 +180,14 @@ mod tests {
     use super::*;
     use crate::rules::decision::{Batch, Charge};
     use crate::rules::limit::Rule;
-    use crate::store::memory::Settings;
+    use crate::store::memory::MemorySettings;
     use crate::words::clock::ManualClock;
     use crate::words::signing::{MAX_KEYS, ROTATION_PERIOD, SIGNATURE_LENGTH};
 
     #[test]
     fn a_reset_of_one_gateway_resets_the_key_in_another() {
         let local = Arc::new(MemoryStore::new(
-            &Settings { max_keys: 100, max_sessions: 1000, snapshot: None },
+            &MemorySettings { max_keys: 100, max_sessions: 1000, snapshot: None },
             Clock::Manual(ManualClock::default()),
         ));
         let resets = Resets::new(&Arc::new(DeniedUntil::new(100)), &local, local.key_ring());

@@ -27,7 +27,7 @@ pub mod slab;
 pub mod snapshot;
 pub mod unsettled;
 
-pub use self::any_store::{AnyStore, Observer, Settings, Store, StoreError};
+pub use self::any_store::{AnyStore, Observer, Store, StoreError, StoreSettings};
 pub use self::bans::Bans;
 pub use self::failover::Failover;
 pub use self::handover::MovableStore;

@@ -25,7 +25,7 @@ use portcullis::rules::list::{List, ListId, Members, network};
 use portcullis::rules::outcome::OutcomeRule;
 use portcullis::rules::request::{BodyFields, CanonicalHead};
 use portcullis::rules::route::{Case, Condition, Route, RouteTable, SessionCarriers, UpstreamId};
-use portcullis::store::memory::Settings;
+use portcullis::store::memory::MemorySettings;
 use portcullis::store::{MemoryStore, Store};
 use portcullis::wire::head;
 use portcullis::wire::head::FieldName;
@@ -102,7 +102,7 @@ pub(crate) fn world_of(policy: Policy) -> World {
         policy,
         bans: HashMap::new(),
         store: MemoryStore::new(
-            &Settings { max_keys: 10_000, max_sessions: 1000, snapshot: None },
+            &MemorySettings { max_keys: 10_000, max_sessions: 1000, snapshot: None },
             Clock::Manual(clock.clone()),
         ),
         clock,

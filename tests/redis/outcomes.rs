@@ -41,14 +41,14 @@ struct Gateway {
 
 impl Gateway {
     async fn start(mode: Mode, urls: &[String]) -> Self {
-        let settings = store::Settings {
-            memory: memory::Settings { max_keys: 1000, max_sessions: 1000, snapshot: None },
+        let settings = store::StoreSettings {
+            memory: memory::MemorySettings { max_keys: 1000, max_sessions: 1000, snapshot: None },
             redis: None,
             on_failure: OnFailure::Deny,
             nodes: Nodes::Fixed(NonZeroU32::MIN),
         };
         let urls = urls.iter().map(|url| url.parse().expect("a url")).collect();
-        let redis = redis::Settings {
+        let redis = redis::RedisSettings {
             urls,
             mode,
             timeout: Duration::from_secs(5),

@@ -11,7 +11,7 @@ use portcullis::store::key_ring::Resets;
 use portcullis::store::redis::links::Links;
 use portcullis::store::redis::scripts::{Invocation, Script};
 use portcullis::store::redis::settings::watch;
-use portcullis::store::redis::{Failure, HashSlot, Mode, Settings, SharedRedis, Time};
+use portcullis::store::redis::{Failure, HashSlot, Mode, RedisSettings, SharedRedis, Time};
 use portcullis::store::{MemoryStore, Observer, memory};
 use portcullis::words::clock::{Clock, ManualClock};
 use tokio_util::sync::CancellationToken;
@@ -70,7 +70,7 @@ impl Reach {
     async fn waiting(mode: Mode, urls: &[String], timeout: Duration, nodes: Option<NonZeroU32>) -> Self {
         log();
         let urls = urls.iter().map(|url| url.parse().expect("a url")).collect();
-        let settings = Settings {
+        let settings = RedisSettings {
             urls,
             mode,
             timeout,
@@ -87,8 +87,10 @@ impl Reach {
         }
         let denied = Arc::new(DeniedUntil::new(100));
         let clock = Clock::Manual(ManualClock::default());
-        let local =
-            Arc::new(MemoryStore::new(&memory::Settings { max_keys: 100, max_sessions: 1000, snapshot: None }, clock));
+        let local = Arc::new(MemoryStore::new(
+            &memory::MemorySettings { max_keys: 100, max_sessions: 1000, snapshot: None },
+            clock,
+        ));
         let stop = CancellationToken::new();
         let resets = Resets::new(&denied, &local, shared.key_ring());
         tokio::spawn(watch(Arc::clone(&shared), resets, stop.clone()));

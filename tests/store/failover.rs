@@ -33,13 +33,13 @@ impl Fixture for OverRedis {
     fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let (server, clock) = (server(), ManualClock::at(midnight()));
-        let settings = store::Settings {
-            memory: memory::Settings { max_keys: 10_000, max_sessions: 1000, snapshot: None },
+        let settings = store::StoreSettings {
+            memory: memory::MemorySettings { max_keys: 10_000, max_sessions: 1000, snapshot: None },
             redis: None,
             on_failure: OnFailure::Deny,
             nodes: Nodes::Fixed(NonZeroU32::MIN),
         };
-        let redis = redis::Settings {
+        let redis = redis::RedisSettings {
             urls: vec![server.url().parse().expect("an address")],
             mode: Mode::Single,
             timeout: Duration::from_secs(10),

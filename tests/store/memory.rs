@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use portcullis::rules::decision::{Batch, Charge};
 use portcullis::rules::key::{Key, KeyHash, KeyHasher};
-use portcullis::store::memory::Settings;
+use portcullis::store::memory::MemorySettings;
 use portcullis::store::{MemoryStore, Store};
 use portcullis::words::clock::{Clock, ManualClock, Timestamp};
 
@@ -24,8 +24,10 @@ pub(crate) struct Memory {
 impl Memory {
     fn of(max_keys: usize) -> Self {
         let clock = ManualClock::at(midnight());
-        let store =
-            MemoryStore::new(&Settings { max_keys, max_sessions: 1000, snapshot: None }, Clock::Manual(clock.clone()));
+        let store = MemoryStore::new(
+            &MemorySettings { max_keys, max_sessions: 1000, snapshot: None },
+            Clock::Manual(clock.clone()),
+        );
         Self { clock, store }
     }
 }

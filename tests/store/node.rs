@@ -62,13 +62,13 @@ impl Node {
         timeout: Duration,
         hash_slot: HashSlot,
     ) -> Self {
-        let settings = store::Settings {
-            memory: memory::Settings { max_keys: 10_000, max_sessions: 1000, snapshot: None },
+        let settings = store::StoreSettings {
+            memory: memory::MemorySettings { max_keys: 10_000, max_sessions: 1000, snapshot: None },
             redis: None,
             on_failure: OnFailure::Local,
             nodes: Nodes::Fixed(NonZeroU32::new(nodes).expect("above zero")),
         };
-        let redis = redis::Settings {
+        let redis = redis::RedisSettings {
             urls: urls.iter().map(|url| url.parse().expect("an address")).collect(),
             mode,
             timeout,

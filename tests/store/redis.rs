@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use portcullis::rules::decision::{Batch, Settlement, Verdict};
 use portcullis::rules::key::{Key, KeyHash, KeyHasher};
-use portcullis::store::redis::{HashSlot, Mode, RedisStore, Settings, Time};
+use portcullis::store::redis::{HashSlot, Mode, RedisSettings, RedisStore, Time};
 use portcullis::store::{Observer, Store, StoreError};
 use portcullis::words::clock::{Clock, ManualClock, Timestamp};
 
@@ -32,7 +32,7 @@ impl Redis {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let server = server();
         let prefix = format!("test-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
-        let settings = Settings {
+        let settings = RedisSettings {
             urls: vec![server.url().parse().expect("an address")],
             mode: Mode::Single,
             timeout: Duration::from_secs(10),

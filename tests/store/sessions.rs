@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use portcullis::rules::decision::{SessionChange, SignIn};
 use portcullis::rules::key::KeyHash;
-use portcullis::store::memory::Settings;
+use portcullis::store::memory::MemorySettings;
 use portcullis::store::redis::Mode;
 use portcullis::store::{AnyStore, MemoryStore, MovableStore};
 use portcullis::words::clock::Clock;
@@ -372,7 +372,7 @@ async fn what_a_million_sessions_take_is_printed() {
         let pages = fs::read_to_string("/proc/self/statm").expect("Linux");
         pages.split(' ').nth(1).expect("a number").parse::<usize>().expect("a number") * 4096
     };
-    let settings = Settings { max_keys: 1, max_sessions: MOST, snapshot: None };
+    let settings = MemorySettings { max_keys: 1, max_sessions: MOST, snapshot: None };
     let store = AnyStore::Memory(Arc::new(MovableStore::from(MemoryStore::new(&settings, Clock::system()))));
     let before = resident();
     for session in 0..MOST as u128 * 11 / 10 {

@@ -5,7 +5,7 @@
 //! An answer names the gateways that did not answer in time. While Redis does not answer, a gateway answers for itself, and
 //! says so.
 
-mod tell;
+mod publish;
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use std::time::Duration;
 use axum::response::{IntoResponseParts, ResponseParts};
 use http::{HeaderName, HeaderValue};
 
-pub(super) use self::tell::{
-    BUSY_KEYS_PARTS, HISTORY_PARTS, STATUS, StatusRecord, ToldStories, busy_keys, history, story,
+pub(super) use self::publish::{
+    BUSY_KEYS_PARTS, HISTORY_PARTS, PublishedStories, STATUS, StatusRecord, busy_keys, history, story,
 };
-pub use self::tell::{tell_others, tell_the_rest};
+pub use self::publish::{publish_last_records, publish_records};
 use crate::admin::AdminState;
 use crate::store::shared_records::{GatewayRecords, Standing};
 

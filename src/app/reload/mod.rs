@@ -169,7 +169,7 @@ pub(in crate::app) struct BuiltConfig {
 
 /// The settings that are neither in the snapshot nor bound.
 pub(super) struct OtherSettings {
-    pub(super) store: store::Settings,
+    pub(super) store: store::StoreSettings,
     pub(super) log: LogSettings,
     pub(super) trail: AuditTrail,
     pub(super) channels: WebhookChannels,

@@ -7,20 +7,21 @@ use crate::config::raw;
 use crate::config::raw::store::Leases;
 use crate::config::raw::{Document, Field, InvalidValue, Spanned, Text, grammar};
 use crate::rules::limit::OnFailure;
-use crate::store;
+use crate::store::StoreSettings;
 use crate::store::any_store::Nodes;
-use crate::store::redis;
+use crate::store::memory::MemorySettings;
 use crate::store::redis::transport::connect::Url;
+use crate::store::redis::{HashSlot, Mode, RedisSettings};
 use crate::words::units::nearest;
 
 impl Compiler {
-    pub(super) fn store(&mut self, document: &Document) -> store::Settings {
+    pub(super) fn store(&mut self, document: &Document) -> StoreSettings {
         let snapshot =
             document.store.get().and_then(|store| store.memory.get()).and_then(|memory| memory.snapshot.get());
         let snapshot = snapshot.and_then(|text| self.output(text));
         let (max_keys, max_sessions) = (self.max_keys(document), self.max_sessions(document));
-        let memory = store::memory::Settings { max_keys, max_sessions, snapshot };
-        let mut settings = store::Settings { memory, redis: None, on_failure: OnFailure::Local, nodes: Nodes::Auto };
+        let memory = MemorySettings { max_keys, max_sessions, snapshot };
+        let mut settings = StoreSettings { memory, redis: None, on_failure: OnFailure::Local, nodes: Nodes::Auto };
         let Some(store) = document.store.get() else { return settings };
         settings.redis = store.redis.get().map(|redis| self.redis(redis));
         settings.on_failure = default_on_failure(document);
@@ -62,13 +63,13 @@ impl Compiler {
     fn max_keys(&mut self, document: &Document) -> usize {
         let memory = document.store.get().and_then(|store| store.memory.get());
         self.capacity(memory.and_then(|memory| memory.max_keys.get()), "keys", "100 MiB")
-            .unwrap_or(store::memory::Settings::MAX_KEYS)
+            .unwrap_or(MemorySettings::MAX_KEYS)
     }
 
     fn max_sessions(&mut self, document: &Document) -> usize {
         let memory = document.store.get().and_then(|store| store.memory.get());
         let max_sessions = memory.and_then(|memory| memory.max_sessions.get());
-        self.capacity(max_sessions, "sessions", "64 MiB").unwrap_or(store::memory::Settings::MAX_SESSIONS)
+        self.capacity(max_sessions, "sessions", "64 MiB").unwrap_or(MemorySettings::MAX_SESSIONS)
     }
 
     /// How many `things` are remembered; a million of them take so much `memory`.
@@ -85,14 +86,14 @@ impl Compiler {
         None
     }
 
-    fn redis(&mut self, raw: &raw::store::Redis) -> redis::Settings {
+    fn redis(&mut self, raw: &raw::store::Redis) -> RedisSettings {
         let mode = raw.mode.get().map(|mode| mode.value).unwrap_or_default();
         let urls = self.urls(raw, mode);
-        redis::Settings {
+        RedisSettings {
             urls,
             password_file: self.password_file(raw),
             mode,
-            timeout: self.span(&raw.timeout, redis::Settings::TIMEOUT),
+            timeout: self.span(&raw.timeout, RedisSettings::TIMEOUT),
             wait: self.replicas(&raw.wait),
             key_prefix: self.key_prefix(&raw.key_prefix),
             hash_slot: self.hash_slot(raw, mode),
@@ -130,11 +131,11 @@ impl Compiler {
         }
     }
 
-    fn hash_slot(&mut self, raw: &raw::store::Redis, mode: redis::Mode) -> redis::HashSlot {
-        let Some(Spanned { value: redis::HashSlot::Client, at }) = raw.hash_slot.get() else {
-            return redis::HashSlot::Key;
+    fn hash_slot(&mut self, raw: &raw::store::Redis, mode: Mode) -> HashSlot {
+        let Some(Spanned { value: HashSlot::Client, at }) = raw.hash_slot.get() else {
+            return HashSlot::Key;
         };
-        if mode != redis::Mode::Cluster && !is_wrong(&raw.mode) {
+        if mode != Mode::Cluster && !is_wrong(&raw.mode) {
             let message = "`hash_slot: client` is for a cluster: one server decides all limits in one call anyway";
             self.mistakes.report(*at, message, "remove it, or add `mode: cluster`");
         }
@@ -143,15 +144,15 @@ impl Compiler {
                 "the `{` in `key_prefix` decides the hash slot of every key, so `hash_slot: client` would not";
             self.mistakes.report(*at, message, "remove it, or the braces in `key_prefix`");
         }
-        redis::HashSlot::Client
+        HashSlot::Client
     }
 
-    fn urls(&mut self, raw: &raw::store::Redis, mode: redis::Mode) -> Vec<Url> {
+    fn urls(&mut self, raw: &raw::store::Redis, mode: Mode) -> Vec<Url> {
         let Some(urls) = raw.url.get() else { return Vec::new() };
         if urls.items.is_empty() && self.mistakes.is_empty() {
             self.mistakes.report(urls.at, "the list of urls is empty", EXAMPLE);
         }
-        if let (redis::Mode::Single, [_, second, ..], false) = (mode, &urls.items[..], is_wrong(&raw.mode)) {
+        if let (Mode::Single, [_, second, ..], false) = (mode, &urls.items[..], is_wrong(&raw.mode)) {
             self.mistakes.report(
                 second.at,
                 "`mode: single` takes one url, and there are several",
@@ -172,7 +173,7 @@ impl Compiler {
     }
 
     /// Messages do not show the URL: it may hold a password.
-    fn url(&mut self, text: &Text, mode: redis::Mode) -> Option<Url> {
+    fn url(&mut self, text: &Text, mode: Mode) -> Option<Url> {
         let (scheme, rest) = text.value.split_once("://").unwrap_or(("", &text.value));
         if !SCHEMES.contains(&scheme) {
             let (message, help) = wrong_scheme(scheme, rest);
@@ -184,10 +185,10 @@ impl Compiler {
         let wrong = if authority.contains(['#', '?']) || path.contains(['#', '?', '@']) {
             let message = "a Redis url must not contain `#`, `?`, or a `/` before its `@`";
             Some((message, "in a password write `%23` for `#`, `%3F` for `?` and `%2F` for `/`; remove them elsewhere"))
-        } else if mode != redis::Mode::Sentinel && !is_database(path) {
+        } else if mode != Mode::Sentinel && !is_database(path) {
             let message = "the path of a Redis url must be the number of a database";
             Some((message, "write one such as `redis://127.0.0.1:6379/0`, or nothing after the port"))
-        } else if mode == redis::Mode::Cluster && path.bytes().any(|byte| byte != b'0') {
+        } else if mode == Mode::Cluster && path.bytes().any(|byte| byte != b'0') {
             Some(("a cluster has only database 0", "remove the number"))
         } else {
             None
@@ -201,7 +202,7 @@ impl Compiler {
     }
 
     fn key_prefix(&mut self, field: &Field<Text>) -> String {
-        let Some(Text { value, at }) = field.get() else { return DEFAULT_KEY_PREFIX.to_owned() };
+        let Some(Text { value, at }) = field.get() else { return RedisSettings::KEY_PREFIX.to_owned() };
         let help = "write the literal beginning of the keys, such as `portcullis`";
         if let Some(text) = field.get().filter(|text| self.refuse_glob(text, "a `key_prefix`", help)) {
             return text.value.clone();
@@ -215,9 +216,10 @@ impl Compiler {
         } else {
             return value.clone();
         };
-        let help = format!("write at most {LONGEST_KEY_PREFIX} bytes without spaces, such as `{DEFAULT_KEY_PREFIX}`");
+        let (most, usual) = (LONGEST_KEY_PREFIX, RedisSettings::KEY_PREFIX);
+        let help = format!("write at most {most} bytes without spaces, such as `{usual}`");
         self.mistakes.report(*at, wrong, help);
-        DEFAULT_KEY_PREFIX.to_owned()
+        RedisSettings::KEY_PREFIX.to_owned()
     }
 }
 
@@ -274,8 +276,6 @@ const EXAMPLE: &str = "write one such as `redis://127.0.0.1:6379/0`";
 
 const WITHOUT_REDIS: &str =
     "add `store: {redis: {url: \"redis://127.0.0.1:6379/0\"}}`, or remove it: a store in memory does not fail";
-
-const DEFAULT_KEY_PREFIX: &str = redis::Settings::KEY_PREFIX;
 
 /// Every key begins with it.
 const LONGEST_KEY_PREFIX: usize = 64;

@@ -44,12 +44,12 @@ section! {
         mode: Spanned<Mode>,
         /// How long Redis may be silent while it owes an answer. After that, requests are decided without Redis until it
         /// answers again.
-        timeout: Spanned<Span> => SOME_TIME = Span(redis::Settings::TIMEOUT),
+        timeout: Spanned<Span> => SOME_TIME = Span(redis::RedisSettings::TIMEOUT),
         /// How many replicas must have a charge before it counts as made (`WAIT`). If they have it not within half of
         /// `timeout`, the server counts as down. Default: 0.
         wait: Spanned<u64> => REPLICAS,
         /// How the name of every key begins. Gateways with the same prefix count together.
-        key_prefix: Text = redis::Settings::KEY_PREFIX,
+        key_prefix: Text = redis::RedisSettings::KEY_PREFIX,
         /// With `mode: cluster`, what decides in which hash slot a key is: the `key` itself (default), so that all servers have as
         /// much to do, or the `client` in it, so that one call decides all limits of a client.
         hash_slot: Spanned<HashSlot>,
@@ -71,10 +71,10 @@ section! {
     /// Counts in the memory of this process.
     Memory {
         /// How many keys are remembered. When the store is full, keys with no limit reached are removed first.
-        max_keys: Spanned<u64> => CAPACITY = memory::Settings::MAX_KEYS,
+        max_keys: Spanned<u64> => CAPACITY = memory::MemorySettings::MAX_KEYS,
         /// How many sessions of signed-in people are remembered, in this process and in Redis. When they are full, those
         /// whose last use is the longest ago are forgotten first.
-        max_sessions: Spanned<u64> => CAPACITY = memory::Settings::MAX_SESSIONS,
+        max_sessions: Spanned<u64> => CAPACITY = memory::MemorySettings::MAX_SESSIONS,
         /// A file in which bans, known clients, sessions and the signing keys of device cookies survive a restart.
         /// Default: none, they end with the process.
         snapshot: Text,

@@ -6,7 +6,7 @@ use super::*;
 use crate::rules::decision::batch::{Charged, Force, Items, Ledger};
 use crate::rules::limit::{Algorithm, Count, Rates};
 use crate::store::MemoryStore;
-use crate::store::memory::Settings;
+use crate::store::memory::MemorySettings;
 use crate::words::clock::{Clock, ManualClock};
 
 fn pace(rates: &str) -> Rule {
@@ -243,8 +243,10 @@ fn it_is_bounded_and_what_ends_first_goes_first() {
 #[test]
 fn a_flood_against_an_exhausted_key_asks_once_for_each_opening() {
     let hand = ManualClock::at(at(1_000_000));
-    let truth =
-        MemoryStore::new(&Settings { max_keys: 100, max_sessions: 1000, snapshot: None }, Clock::Manual(hand.clone()));
+    let truth = MemoryStore::new(
+        &MemorySettings { max_keys: 100, max_sessions: 1000, snapshot: None },
+        Clock::Manual(hand.clone()),
+    );
     let denied = DeniedUntil::new(1000);
     denied.subscribed();
     let rule = pace("1/second; 20/minute");

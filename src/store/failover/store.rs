@@ -17,7 +17,7 @@ use crate::store::key_ring::Resets;
 use crate::store::leases::SpentLeases;
 use crate::store::memory::MemoryStore;
 use crate::store::redis::{RedisDecision, RedisStore, Time};
-use crate::store::{Bans, LiveKeyRing, Observer, Sessions, Settings, Store, StoreError, key_ring, redis};
+use crate::store::{Bans, LiveKeyRing, Observer, Sessions, Store, StoreError, StoreSettings, key_ring, redis};
 use crate::words::clock::{Clock, Timestamp};
 
 /// About 150 bytes each. With more exhausted keys than this, some denials need a call to Redis.
@@ -86,7 +86,12 @@ const PARTS: u64 = 2;
 
 impl Failover {
     /// The store of the first core. Nothing is connected yet. A manual clock is used for Redis too.
-    pub fn new(settings: &Settings, redis: redis::Settings, clock: Clock, observer: Arc<dyn Observer>) -> Self {
+    pub fn new(
+        settings: &StoreSettings,
+        redis: redis::RedisSettings,
+        clock: Clock,
+        observer: Arc<dyn Observer>,
+    ) -> Self {
         let time = match &clock {
             Clock::System { .. } => Time::OfServer,
             Clock::Manual(_) => Time::Given(clock.clone()),

@@ -30,7 +30,7 @@ use crate::store::bans::BanSubject;
 use crate::store::handover::message;
 use crate::store::handover::message::TransferVersion;
 use crate::store::handover::moving_keys::{Arrival, KeysPiece};
-use crate::store::memory::Settings;
+use crate::store::memory::MemorySettings;
 use crate::store::{MemoryStore, MovableStore, Store, StoreError};
 use crate::words::clock::{Clock, ManualClock, Timestamp};
 use crate::words::pending_reservations::PendingReservations;
@@ -40,7 +40,10 @@ fn store(clock: &ManualClock) -> MovableStore {
 }
 
 fn memory(clock: &ManualClock) -> MemoryStore {
-    MemoryStore::new(&Settings { max_keys: 5000, max_sessions: 1000, snapshot: None }, Clock::Manual(clock.clone()))
+    MemoryStore::new(
+        &MemorySettings { max_keys: 5000, max_sessions: 1000, snapshot: None },
+        Clock::Manual(clock.clone()),
+    )
 }
 
 fn clock() -> ManualClock {

@@ -149,14 +149,15 @@ impl Subjects {
             self.order.pop_front();
         }
         // A subject with many successes has many entries in the order.
-        if self.order.len() > 2 * self.clients.len() + SPARE {
+        if self.order.len() > 2 * self.clients.len() + ORDER_SLACK {
             let clients = &self.clients;
             self.order.retain(|(success, key)| clients.get(key).is_some_and(|subject| subject.last == *success));
         }
     }
 }
 
-const SPARE: usize = 64;
+/// So many entries the order may have beyond two for each subject before those of no use are removed.
+const ORDER_SLACK: usize = 64;
 
 /// How many successes are looked at before requests may look at the table again.
 const AT_A_TIME: usize = 512;

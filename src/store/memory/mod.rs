@@ -16,7 +16,7 @@ pub mod store;
 mod transfer;
 
 pub(in crate::store) use self::store::CountsMoved;
-pub use self::store::{MemoryStore, Settings};
+pub use self::store::{MemorySettings, MemoryStore};
 pub(in crate::store) use self::transfer::ChangeMark;
 
 #[cfg(test)]

@@ -89,7 +89,7 @@ impl fmt::Debug for MemoryStore {
 // The copy of the counts of a shared store in this process. It never moves to another process.
 
 impl MemoryStore {
-    pub fn new(settings: &Settings, clock: Clock) -> Self {
+    pub fn new(settings: &MemorySettings, clock: Clock) -> Self {
         let wanted = (settings.max_keys / KEYS_WORTH_A_SHARD).clamp(1, MAX_SHARDS);
         // A power of two, so that a few bits of the hash choose the shard.
         let count = 1 << wanted.ilog2();
@@ -269,7 +269,7 @@ pub(super) fn expect_here<T>(result: Result<T, CountsMoved>) -> T {
 
 /// The `store.memory` section.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Settings {
+pub struct MemorySettings {
     pub max_keys: usize,
     pub max_sessions: usize,
     /// The file that keeps what has to survive a restart; `None`: it is lost with the process.
@@ -277,7 +277,7 @@ pub struct Settings {
 }
 
 /// Where the configuration leaves them out.
-impl Settings {
+impl MemorySettings {
     pub const MAX_KEYS: usize = 1_000_000;
     pub const MAX_SESSIONS: usize = 1_000_000;
 }

@@ -34,7 +34,7 @@ fn at(seconds: u64) -> Timestamp {
 
 #[track_caller]
 fn check_bounds(max_keys: usize, shards: usize) {
-    let store = MemoryStore::new(&Settings { max_keys, max_sessions: 1000, snapshot: None }, Clock::system());
+    let store = MemoryStore::new(&MemorySettings { max_keys, max_sessions: 1000, snapshot: None }, Clock::system());
     assert_eq!(store.shards.len(), shards, "{max_keys}");
     let bounds = store.shards.iter().map(|shard| shard.0.lock().bound());
     assert_eq!(bounds.sum::<usize>(), max_keys);
@@ -53,7 +53,7 @@ fn all_shards_together_hold_as_many_keys_as_allowed() {
 
 #[test]
 fn a_store_of_no_keys_refuses_and_remembers_nothing() {
-    let store = MemoryStore::new(&Settings { max_keys: 0, max_sessions: 1000, snapshot: None }, Clock::system());
+    let store = MemoryStore::new(&MemorySettings { max_keys: 0, max_sessions: 1000, snapshot: None }, Clock::system());
     let rule = pace("1/minute");
     let charge = Charge { count: Count::Attempts, ..Charge::new(0, key(1), &rule) };
     let verdicts = store.decide_now(&Batch { charges: std::iter::once(charge).collect(), ..Batch::default() });

@@ -12,7 +12,7 @@ mod state;
 mod topology;
 pub(crate) mod transport;
 
-pub use self::settings::{HashSlot, KeyNames, Mode, Settings, Time};
+pub use self::settings::{HashSlot, KeyNames, Mode, RedisSettings, Time};
 pub use self::state::decided::{PartialVerdicts, RedisDecision};
 pub use self::state::records::{RecordLink, RecordsUnavailable, Registration};
 pub use self::state::settle::SettleOutcome;

@@ -19,7 +19,7 @@ use crate::words::word::words;
 
 /// The `store.redis` section.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Settings {
+pub struct RedisSettings {
     /// At least one URL; several for `cluster` and `sentinel`.
     pub urls: Vec<Url>,
     /// The file that holds the password, read for each connection; `None`: the URL has it, or there is none.
@@ -34,7 +34,7 @@ pub struct Settings {
     pub hash_slot: HashSlot,
 }
 
-impl Settings {
+impl RedisSettings {
     /// Where the configuration leaves it out.
     pub const TIMEOUT: Duration = Duration::from_millis(100);
 

@@ -283,7 +283,7 @@ impl fmt::Debug for Sessions {
 // Which sessions have changed, for the snapshot on disk.
 
 /// So many may have changed, however few sessions there are.
-const SPARE: usize = 256;
+const ALWAYS_NOTED: usize = 256;
 
 /// The sessions of a shard that have changed since they were last taken. Nothing is noted until somebody watches.
 #[derive(Debug, Default)]
@@ -304,7 +304,7 @@ impl ChangedSessions {
     /// Notes a change among so many sessions.
     pub(super) fn note(&mut self, session: KeyHash, of: usize) {
         match self {
-            Self::Some(changed) if changed.len() < of + SPARE => changed.push(session),
+            Self::Some(changed) if changed.len() < of + ALWAYS_NOTED => changed.push(session),
             Self::Some(_) => *self = Self::TooMany,
             Self::Unwatched | Self::TooMany => {}
         }

@@ -17,13 +17,16 @@ use crate::rules::decision::{SessionChange, SessionHashes, SignIn};
 use crate::rules::key::{DisplayKey, Key, KeyHash};
 use crate::rules::limit::Ladder;
 use crate::store::bans::BanSubject;
-use crate::store::memory::{ChangeMark, MemoryStore, Settings};
+use crate::store::memory::{ChangeMark, MemorySettings, MemoryStore};
 use crate::store::snapshot::restore::{Replayed, Unreadable, replay};
 use crate::store::snapshot::{frame, writer};
 use crate::words::clock::{Clock, ManualClock, Timestamp};
 
 fn store(clock: &ManualClock) -> MemoryStore {
-    MemoryStore::new(&Settings { max_keys: 100, max_sessions: 1000, snapshot: None }, Clock::Manual(clock.clone()))
+    MemoryStore::new(
+        &MemorySettings { max_keys: 100, max_sessions: 1000, snapshot: None },
+        Clock::Manual(clock.clone()),
+    )
 }
 
 fn clock() -> ManualClock {

@@ -90,7 +90,7 @@ proptest! {
         ahead in 0..100_000_000_u64,
     ) {
         let hand = ManualClock::at(at(1_000_000));
-        let truth = MemoryStore::new(&Settings { max_keys: 100, max_sessions: 1000, snapshot: None }, Clock::Manual(hand.clone()));
+        let truth = MemoryStore::new(&MemorySettings { max_keys: 100, max_sessions: 1000, snapshot: None }, Clock::Manual(hand.clone()));
         // The clock of this gateway shows another time, and runs at the same speed.
         let here = || hand.now() + Duration::from_micros(ahead);
         let denied = DeniedUntil::new(1000);

@@ -10,7 +10,7 @@ const KEYS: usize = 15_000;
 
 /// Keys with a charge of three.
 fn filled(clock: &ManualClock, rule: &Rule) -> Arc<MovableStore> {
-    let settings = Settings { max_keys: 4 * KEYS, max_sessions: 1000, snapshot: None };
+    let settings = MemorySettings { max_keys: 4 * KEYS, max_sessions: 1000, snapshot: None };
     let store = Arc::new(MovableStore::from(MemoryStore::new(&settings, Clock::Manual(clock.clone()))));
     for key in 0..KEYS as u128 {
         store.decide_now(&one(charge(rule, 2 * key + 1, 0)));
@@ -150,7 +150,7 @@ fn what_has_arrived_from_a_predecessor_that_is_gone_counts_here() {
 fn both_processes_together_remember_no_more_keys_than_one() {
     let (clock, rules) = (clock(), rules());
     // The keys of this test fall into every other shard.
-    let settings = Settings { max_keys: 2 * KEYS, max_sessions: 1000, snapshot: None };
+    let settings = MemorySettings { max_keys: 2 * KEYS, max_sessions: 1000, snapshot: None };
     let new = || MemoryStore::new(&settings, Clock::Manual(clock.clone()));
     let from = Arc::new(MovableStore::from(new()));
     for key in 0..2 * KEYS as u128 {

@@ -34,7 +34,7 @@ async fn ask(store: &MovableStore, rule: &Rule, keys: u128, is_over: &AtomicBool
 #[expect(clippy::print_stderr, clippy::disallowed_methods, reason = "it is for people")]
 fn measure(keys: usize, version: TransferVersion) {
     let (clock, rules) = (clock(), rules());
-    let settings = Settings { max_keys: 2 * keys, max_sessions: 1000, snapshot: None };
+    let settings = MemorySettings { max_keys: 2 * keys, max_sessions: 1000, snapshot: None };
     let new = || MemoryStore::new(&settings, Clock::Manual(clock.clone()));
     let before = Arc::new(MovableStore::from(new()));
     for key in 0..keys as u128 {

@@ -15,7 +15,7 @@ use crate::rules::decision::{Batch, Charge, Settlement, Verdict};
 use crate::rules::key::{KeyHash, KeyHasher};
 use crate::store::Observer;
 use crate::store::leases::LEASE_SPAN;
-use crate::store::redis::settings::{Settings, Time};
+use crate::store::redis::settings::{RedisSettings, Time};
 use crate::store::redis::state::decided;
 use crate::store::redis::topology::links::Links;
 use crate::store::redis::topology::node::Failure;
@@ -31,7 +31,7 @@ pub struct RedisStore {
 
 impl RedisStore {
     /// The store of the first core. Nothing is connected yet.
-    pub fn new(settings: Settings, time: Time, observer: Arc<dyn Observer>) -> Self {
+    pub fn new(settings: RedisSettings, time: Time, observer: Arc<dyn Observer>) -> Self {
         Self::of_core(Arc::new(SharedRedis::new(settings, time, observer)))
     }
 

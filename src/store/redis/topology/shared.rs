@@ -13,7 +13,7 @@ use crate::rules::key::KeyHasher;
 use crate::store::leases::HeldLeases;
 use crate::store::parts::{HeldPart, Part, ProcessMark};
 use crate::store::redis::scripts::{bans, sessions};
-use crate::store::redis::settings::{HashSlot, Mode, Settings, Time};
+use crate::store::redis::settings::{HashSlot, Mode, RedisSettings, Time};
 use crate::store::redis::topology::node;
 use crate::store::redis::topology::node::Topology;
 use crate::store::redis::transport::connect::Connector;
@@ -25,7 +25,7 @@ use crate::words::clock::Clock;
 /// The state of Redis that the cores of a process share.
 #[derive(Debug)]
 pub struct SharedRedis {
-    pub(in crate::store::redis) settings: Settings,
+    pub(in crate::store::redis) settings: RedisSettings,
     pub(in crate::store::redis) time: Time,
     /// Hashes with the prefix alone, so that there is no secret that gateways must agree on or that Redis could lose.
     pub(in crate::store::redis) hasher: KeyHasher,
@@ -76,7 +76,7 @@ pub struct DownServer {
 
 impl SharedRedis {
     /// Nothing is connected yet.
-    pub fn new(settings: Settings, time: Time, observer: Arc<dyn Observer>) -> Self {
+    pub fn new(settings: RedisSettings, time: Time, observer: Arc<dyn Observer>) -> Self {
         let first = settings.urls.first().expect("a Redis has an address");
         let topology = Topology::new(match settings.mode {
             Mode::Single | Mode::Cluster => Some(first.address.clone()),
@@ -241,7 +241,7 @@ impl SharedRedis {
     }
 }
 
-fn hasher(settings: &Settings) -> KeyHasher {
+fn hasher(settings: &RedisSettings) -> KeyHasher {
     let hasher = KeyHasher::shared(&settings.key_prefix);
     match settings.hash_slot {
         HashSlot::Key => hasher,

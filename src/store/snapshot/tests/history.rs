@@ -46,7 +46,10 @@ fn changes() -> impl Strategy<Value = Change> {
 const SESSIONS: usize = 6;
 
 fn small_store(clock: &ManualClock) -> MemoryStore {
-    MemoryStore::new(&Settings { max_keys: 100, max_sessions: SESSIONS, snapshot: None }, Clock::Manual(clock.clone()))
+    MemoryStore::new(
+        &MemorySettings { max_keys: 100, max_sessions: SESSIONS, snapshot: None },
+        Clock::Manual(clock.clone()),
+    )
 }
 
 fn apply(change: &Change, store: &MemoryStore, clock: &ManualClock) {
@@ -195,7 +198,7 @@ fn sign_in(store: &MemoryStore, name: u128) {
 fn a_sign_in_among_many_names_is_a_short_record() {
     let (folder, clock) = (TempDir::new().expect("a folder"), clock());
     let path = folder.path().join("state");
-    let settings = Settings { max_keys: 100_000, max_sessions: 10, snapshot: None };
+    let settings = MemorySettings { max_keys: 100_000, max_sessions: 10, snapshot: None };
     let store = MemoryStore::new(&settings, Clock::Manual(clock.clone()));
     (0..20_000).for_each(|name| sign_in(&store, name));
     let writer = SnapshotWriter::new(Some(path.clone()));

@@ -1,4 +1,4 @@
-//! Tells the other gateways on the store what this one has counted and denied.
+//! Publishes to the other gateways on the store what this one has counted and denied.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
@@ -47,7 +47,7 @@ const KEPT_FOR_THE_END: Duration = Duration::from_millis(500);
 
 /// Writes what has changed every four seconds, and at once when a gateway asks; many stories in batches. Returns at once where
 /// the store is not shared, otherwise never.
-pub async fn tell_others(state: Arc<AdminState>) {
+pub async fn publish_records(state: Arc<AdminState>) {
     let Some(records) = &state.records else { return };
     let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -59,12 +59,12 @@ pub async fn tell_others(state: Arc<AdminState>) {
             () = sleep(BATCH_PACE), if has_backlog => Occasion::Backlog,
         };
         // An outage is logged where decisions notice it. What was not written is written when Redis is back.
-        let told = tell(&state, records, occasion).await;
-        if told == Err(RecordsUnavailable::Away) {
+        let published = publish(&state, records, occasion).await;
+        if published == Err(RecordsUnavailable::Away) {
             ticks.reset_after(RETRY);
         }
-        has_backlog = told == Ok(Told::Part);
-        let refused = told == Err(RecordsUnavailable::Refused);
+        has_backlog = published == Ok(Published::Part);
+        let refused = published == Err(RecordsUnavailable::Refused);
         if refused && !is_refused {
             warn!(
                 "redis does not let this gateway write what others are to know of it: each gateway answers only for \
@@ -80,20 +80,20 @@ pub async fn tell_others(state: Arc<AdminState>) {
 
 /// Writes what has changed since when a gateway has drained, all its stories, and that it has ended in order. Takes two
 /// seconds at most.
-pub async fn tell_the_rest(state: &AdminState) {
+pub async fn publish_last_records(state: &AdminState) {
     if let Some(records) = &state.records {
         let end = Instant::now() + LAST_TIMEOUT;
-        drop(timeout_at(end - KEPT_FOR_THE_END, tell_all(state, records)).await);
+        drop(timeout_at(end - KEPT_FOR_THE_END, publish_all(state, records)).await);
         records.end();
         // Without Redis the others will think that it has gone.
-        drop(timeout_at(end, tell(state, records, Occasion::Tick)).await);
+        drop(timeout_at(end, publish(state, records, Occasion::Tick)).await);
     }
 }
 
-async fn tell_all(state: &AdminState, records: &SharedRecords) -> Result<(), RecordsUnavailable> {
-    let mut told = tell(state, records, Occasion::Tick).await?;
-    while told == Told::Part {
-        told = tell(state, records, Occasion::Backlog).await?;
+async fn publish_all(state: &AdminState, records: &SharedRecords) -> Result<(), RecordsUnavailable> {
+    let mut published = publish(state, records, Occasion::Tick).await?;
+    while published == Published::Part {
+        published = publish(state, records, Occasion::Backlog).await?;
     }
     Ok(())
 }
@@ -102,50 +102,54 @@ async fn tell_all(state: &AdminState, records: &SharedRecords) -> Result<(), Rec
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Occasion {
     Tick,
-    /// Gateways have asked. The stories that nobody asks for can wait where some were told a moment ago.
+    /// Gateways have asked. The stories that nobody asks for can wait where some were published a moment ago.
     Question,
     /// There were more stories than are written at once.
     Backlog,
 }
 
-/// How much was told.
+/// How much was published.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Told {
+enum Published {
     All,
     /// Of the stories only some.
     Part,
 }
 
-async fn tell(state: &AdminState, records: &SharedRecords, occasion: Occasion) -> Result<Told, RecordsUnavailable> {
-    let mut told = state.told_stories.lock().await;
+async fn publish(
+    state: &AdminState,
+    records: &SharedRecords,
+    occasion: Occasion,
+) -> Result<Published, RecordsUnavailable> {
+    let mut stories = state.published_stories.lock().await;
     let begins_anew = records.begins_anew().await?;
     if begins_anew {
-        told.forget();
+        stories.forget();
     }
     let (mut fields, mut questions) = (Vec::new(), QuestionsToAnswer::default());
     if begins_anew || occasion != Occasion::Backlog {
         questions = records.questions_to_answer();
         fields = counts(state, begins_anew);
         fields.push(Field { name: STATUS.to_owned(), content: StatusRecord::of(state).to_bytes() });
-        if occasion != Occasion::Question || !told.was_told_within(INTERVAL) {
-            told.look(&state.kept_requests);
+        if occasion != Occasion::Question || !stories.were_published_within(INTERVAL) {
+            stories.look(&state.kept_requests);
         }
     }
-    let mut untold = vec![told.next(&state.kept_requests, &questions.ids)];
-    while told.has_backlog() && untold.len() < PARTS_AT_ONCE {
+    let mut batches = vec![stories.next(&state.kept_requests, &questions.ids)];
+    while stories.has_backlog() && batches.len() < PARTS_AT_ONCE {
         yield_now().await;
-        untold.push(told.next(&state.kept_requests, &[]));
+        batches.push(stories.next(&state.kept_requests, &[]));
     }
-    fields.extend(untold.iter().flat_map(Untold::fields));
+    fields.extend(batches.iter().flat_map(StoryBatch::fields));
     records.write(fields, &questions).await?;
-    for part in untold {
-        told.note(part);
+    for batch in batches {
+        stories.note(batch);
     }
-    let surplus = told.take_surplus(wall());
+    let surplus = stories.take_surplus(wall());
     for names in surplus.chunks(MOST_REMOVED) {
         records.remove(names).await?;
     }
-    Ok(if told.has_backlog() { Told::Part } else { Told::All })
+    Ok(if stories.has_backlog() { Published::Part } else { Published::All })
 }
 
 /// The history and the counts by key: the current part of each and the one before where that has just ended, or all of the
@@ -191,7 +195,7 @@ pub(in crate::admin) fn story(id: &str) -> String {
     format!("request/{id}")
 }
 
-// The stories that this gateway has told to the others.
+// The stories that this gateway has published.
 
 /// So many take a few milliseconds of the thread that also reads signals and answers the admin API.
 const MOST_AT_ONCE: usize = 500;
@@ -213,54 +217,54 @@ const REMOVED_AFTER: Duration = Duration::from_secs(80 * 60);
 
 /// The requests whose stories are in Redis, and those whose stories are to be written there next.
 #[derive(Debug, Default)]
-pub(in crate::admin) struct ToldStories {
+pub(in crate::admin) struct PublishedStories {
     /// By the number of the request, so that the oldest come first. Redis may have lost some of them.
-    told: BTreeMap<u64, ToldStory>,
+    published: BTreeMap<u64, PublishedStory>,
     of_client: HashMap<IpAddr, usize>,
-    /// The numbers of the requests in the ring that need not be told: they were, since Redis was empty last.
+    /// The numbers of the requests in the ring that need not be published: they were, since Redis was empty last.
     done: HashSet<u64>,
-    /// The numbers of those that are to be told, the most urgent last.
+    /// The numbers of those that are to be published, the most urgent last.
     backlog: Vec<u64>,
     /// The lowest number of the newest requests, which stay in Redis whoever sent them.
     first_of_newest: u64,
-    /// When stories were told last that nobody had asked for.
-    last_told: Option<Instant>,
+    /// When stories were published last that nobody had asked for.
+    last_published: Option<Instant>,
 }
 
 #[derive(Debug)]
-struct ToldStory {
+struct PublishedStory {
     id: Box<str>,
     client: IpAddr,
     time: Timestamp,
 }
 
-/// Requests that are about to be told.
+/// Stories that are written next, by one command or as a part of it.
 #[derive(Debug)]
-pub(super) struct Untold {
+pub(super) struct StoryBatch {
     requests: Vec<(KeptRequest, Field)>,
     /// Whether there are some that nobody asked for.
     has_new: bool,
 }
 
-impl ToldStories {
+impl PublishedStories {
     /// Redis has none of them any more, or may have none.
     pub(super) fn forget(&mut self) {
         self.done.clear();
         self.backlog.clear();
-        self.last_told = None;
+        self.last_published = None;
     }
 
-    /// Whether stories were told within this time that nobody had asked for.
-    pub(super) fn was_told_within(&self, span: Duration) -> bool {
-        self.last_told.is_some_and(|last| last.elapsed() < span)
+    /// Whether stories were published within this time that nobody had asked for.
+    pub(super) fn were_published_within(&self, span: Duration) -> bool {
+        self.last_published.is_some_and(|last| last.elapsed() < span)
     }
 
-    /// Whether some of the stories that were found are not told yet.
+    /// Whether some of the stories that were found are not published yet.
     pub(super) fn has_backlog(&self) -> bool {
         !self.backlog.is_empty()
     }
 
-    /// Finds all stories that are not told yet, the newest of each client first.
+    /// Finds all stories that are not published yet, the newest of each client first.
     pub(super) fn look(&mut self, kept: &KeptRequests) {
         self.first_of_newest = kept.first_of_newest();
         let mut still_kept = HashSet::new();
@@ -277,7 +281,7 @@ impl ToldStories {
 
     /// The stories that were asked for, and the next [`MOST_AT_ONCE`] at most of those that were found, where they are kept
     /// still.
-    pub(super) fn next(&mut self, kept: &KeptRequests, asked: &[Box<str>]) -> Untold {
+    pub(super) fn next(&mut self, kept: &KeptRequests, asked: &[Box<str>]) -> StoryBatch {
         let (mut requests, mut bytes, mut has_new) = (Vec::new(), 0, false);
         let mut numbers = HashSet::new();
         let mut add = |request: KeptRequest| {
@@ -296,19 +300,19 @@ impl ToldStories {
                 has_new = true;
             }
         }
-        Untold { requests, has_new }
+        StoryBatch { requests, has_new }
     }
 
-    /// Notes what was told.
-    pub(super) fn note(&mut self, untold: Untold) {
-        if untold.has_new {
-            self.last_told = Some(Instant::now());
+    /// Notes what was published.
+    pub(super) fn note(&mut self, batch: StoryBatch) {
+        if batch.has_new {
+            self.last_published = Some(Instant::now());
         }
-        for (request, _) in untold.requests {
+        for (request, _) in batch.requests {
             let (number, client) = (request.number(), request.client);
-            let told = ToldStory { id: request.id().into(), client, time: request.facts.came };
+            let story = PublishedStory { id: request.id().into(), client, time: request.facts.came };
             self.done.insert(number);
-            if self.told.insert(number, told).is_none() {
+            if self.published.insert(number, story).is_none() {
                 *self.of_client.entry(client).or_default() += 1;
             }
         }
@@ -317,49 +321,49 @@ impl ToldStories {
     /// Takes out what is to be removed from Redis, many at once and seldom: where there are too many, those that are not
     /// among the newest, first of clients that have more than a few; and what is older than an hour.
     pub(super) fn take_surplus(&mut self, now: Timestamp) -> Vec<String> {
-        let is_old = |told: &ToldStory, age: Duration| now.since(told.time) > age;
+        let is_old = |story: &PublishedStory, age: Duration| now.since(story.time) > age;
         let mut removed = Vec::new();
-        if self.told.first_key_value().is_some_and(|(_, oldest)| is_old(oldest, REMOVED_AFTER)) {
-            self.take(&mut removed, usize::MAX, |_, told, _| is_old(told, KEPT));
+        if self.published.first_key_value().is_some_and(|(_, oldest)| is_old(oldest, REMOVED_AFTER)) {
+            self.take(&mut removed, usize::MAX, |_, story, _| is_old(story, KEPT));
         }
-        if self.told.len() > MOST_KEPT + SLACK {
+        if self.published.len() > MOST_KEPT + SLACK {
             let newest = self.first_of_newest;
-            let surplus = self.told.len() - MOST_KEPT;
+            let surplus = self.published.len() - MOST_KEPT;
             self.take(&mut removed, surplus, |number, _, of_client| number < newest && of_client > FEW);
-            let surplus = self.told.len().saturating_sub(MOST_KEPT);
+            let surplus = self.published.len().saturating_sub(MOST_KEPT);
             self.take(&mut removed, surplus, |number, _, _| number < newest);
         }
         removed
     }
 
     /// Moves the oldest `most` stories of which `is_taken` holds; it also gets the number, and how many the client has.
-    fn take(&mut self, removed: &mut Vec<String>, most: usize, is_taken: impl Fn(u64, &ToldStory, usize) -> bool) {
+    fn take(&mut self, removed: &mut Vec<String>, most: usize, is_taken: impl Fn(u64, &PublishedStory, usize) -> bool) {
         let end = removed.len().saturating_add(most);
-        self.told.retain(|number, told| {
-            let of_client = self.of_client.get(&told.client).copied().unwrap_or_default();
-            if removed.len() >= end || !is_taken(*number, told, of_client) {
+        self.published.retain(|number, published| {
+            let of_client = self.of_client.get(&published.client).copied().unwrap_or_default();
+            if removed.len() >= end || !is_taken(*number, published, of_client) {
                 return true;
             }
             if of_client <= 1 {
-                self.of_client.remove(&told.client);
+                self.of_client.remove(&published.client);
             } else {
-                self.of_client.insert(told.client, of_client - 1);
+                self.of_client.insert(published.client, of_client - 1);
             }
-            removed.push(story(&told.id));
+            removed.push(story(&published.id));
             false
         });
     }
 }
 
-impl Untold {
+impl StoryBatch {
     pub(super) fn fields(&self) -> impl Iterator<Item = Field> {
         self.requests.iter().map(|(_, field)| field.clone())
     }
 }
 
-// What a gateway tells the others about itself.
+// What a gateway publishes about itself.
 
-/// How a gateway is, as it tells the others.
+/// How a gateway is, as it publishes it.
 #[derive(Debug, Deserialize, Serialize)]
 pub(in crate::admin) struct StatusRecord {
     pub(in crate::admin) version: String,
