@@ -18,10 +18,7 @@ use tracing::{error, warn};
 use crate::app::start::StartError;
 use crate::app::workers::WorkerProbe;
 use crate::listen;
-use crate::listen::{ListenAddress, ListeningSocket, SocketFile, Stack};
-
-/// The gateway's user and group may connect.
-const DEFAULT_MODE: u32 = 0o660;
+use crate::listen::{ListenAddress, ListenerConfig, ListeningSocket, SocketFile, Stack};
 
 /// Sockets on one address, not yet served.
 #[derive(Debug)]
@@ -68,7 +65,7 @@ fn open(configured: &ListenAddress, stack: Stack, mode: Option<u32>, count: usiz
             (address.into(), sockets.into_iter().map(ListeningSocket::Tcp).collect(), None)
         }
         ListenAddress::UnixSocket(path) => {
-            let (socket, file) = listen::bind_unix(path, mode.unwrap_or(DEFAULT_MODE))?;
+            let (socket, file) = listen::bind_unix(path, mode.unwrap_or(ListenerConfig::MODE))?;
             (configured.clone(), vec![ListeningSocket::Unix(socket)], Some(file))
         }
     };

@@ -21,9 +21,14 @@ const MAX_LOGGED_NETWORKS: usize = 16;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ListenerConfig {
     pub address: ListenAddress,
-    /// The permissions of a Unix socket's file, which decide who may connect; `None`: its user and group.
+    /// The permissions of a Unix socket's file, which decide who may connect; `None`: [`MODE`](Self::MODE).
     pub mode: Option<u32>,
     pub settings: ListenerSettings,
+}
+
+impl ListenerConfig {
+    /// The gateway's user and group may connect.
+    pub const MODE: u32 = 0o660;
 }
 
 /// The requirements on connections to a listener.

@@ -119,9 +119,13 @@ pub struct LogSettings {
     pub query: bool,
 }
 
+impl LogSettings {
+    pub const DEFAULT: Self = Self { level: tracing::Level::INFO, format: None, requests: true, query: false };
+}
+
 impl Default for LogSettings {
     fn default() -> Self {
-        Self { level: tracing::Level::INFO, format: None, requests: true, query: false }
+        Self::DEFAULT
     }
 }
 

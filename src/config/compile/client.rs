@@ -228,7 +228,7 @@ impl Compiler {
     }
 
     fn leeway(&mut self, jwt: &raw::document::Jwt) -> Duration {
-        let Some(leeway) = jwt.leeway.get() else { return LEEWAY };
+        let Some(leeway) = jwt.leeway.get() else { return Validity::LEEWAY };
         let Span(span) = leeway.value;
         if span > LONGEST_LEEWAY {
             let message = "a token would be valid for more than an hour after its end";
@@ -239,8 +239,5 @@ impl Compiler {
 }
 
 // The `jwt` section.
-
-/// Where the configuration leaves it out: clocks that are set differ by less.
-const LEEWAY: Duration = Duration::from_secs(30);
 
 const LONGEST_LEEWAY: Duration = grammar::LEEWAY.longest().0;

@@ -183,14 +183,14 @@ impl Compiler {
             descriptors,
             reset_on,
             then,
-            shadow: raw.shadow.get().is_some_and(|shadow| shadow.value),
+            shadow: raw.shadow.get().map_or(Limit::SHADOW, |shadow| shadow.value),
             unless,
             unless_known,
             headers: match raw.headers.get() {
                 Some(headers) => headers.value,
                 // Counts must not reveal the traffic of other people, nor the outcome of their logins.
                 None if depends_on_others => Detail::RetryAfter,
-                None => Detail::Full,
+                None => Detail::default(),
             },
             on_failure: self.on_failure(&raw.on_failure),
             leases: self.leases(&raw.leases),

@@ -57,7 +57,8 @@ impl Compiler {
     fn route(&mut self, raw: &raw::route::Route, route_names: &mut RouteNames, shared: &mut RouteContext<'_>) -> Route {
         let case = match raw.case_sensitive.get().map(|sensitive| sensitive.value) {
             Some(true) => Case::Sensitive,
-            Some(false) | None => Case::Ignored,
+            Some(false) => Case::Ignored,
+            None => Case::default(),
         };
         let mistakes_before = self.mistakes.len();
         let matched = raw.r#match.get();
@@ -237,7 +238,7 @@ impl Compiler {
         let tokens = self.session_tokens(&raw.tokens);
         let of = self.names(&raw.of, captures)?;
         self.check_account(raw.of.get()?, &of);
-        let is_fresh = raw.fresh.get().is_none_or(|fresh| fresh.value);
+        let is_fresh = raw.fresh.get().map_or(SessionRule::FRESH, |fresh| fresh.value);
         Some(SessionRule { of, cookies, tokens, keep, is_fresh })
     }
 

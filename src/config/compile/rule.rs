@@ -1,7 +1,5 @@
 //! The rule of a limit: rates with an algorithm, distinct values, or concurrent requests.
 
-use std::num::NonZeroU32;
-
 use crate::config::compile::document::Compiler;
 use crate::config::raw;
 use crate::config::raw::{Field, InvalidValue, Spanned};
@@ -43,7 +41,7 @@ impl Compiler {
         let algorithm = self.algorithm(raw);
         let cost = match self.count(&raw.cost) {
             None if !raw.cost.is_absent() => return None,
-            cost => cost.unwrap_or(NonZeroU32::MIN),
+            cost => cost.unwrap_or(Rule::COST),
         };
         let rates = raw.rate.get()?.value.clone();
         self.checked(Rule::Rates { algorithm: algorithm?, rates, cost }, raw)
@@ -65,7 +63,7 @@ impl Compiler {
     /// The algorithm with its options. Options of other algorithms are reported.
     fn algorithm(&mut self, raw: &raw::limit::Limit) -> Option<Algorithm> {
         let chosen = match &raw.algorithm {
-            Field::Absent => AlgorithmName::SlidingWindowLog,
+            Field::Absent => AlgorithmName::default(),
             Field::Invalid => return None,
             Field::Given { value, .. } => value.value,
         };

@@ -31,16 +31,10 @@ impl Compiler {
     pub(super) fn log(document: &Document) -> LogSettings {
         let Some(log) = document.log.get() else { return LogSettings::default() };
         LogSettings {
-            level: match log.level.get().map(|level| level.value) {
-                Some(raw::server::Level::Error) => tracing::Level::ERROR,
-                Some(raw::server::Level::Warn) => tracing::Level::WARN,
-                Some(raw::server::Level::Debug) => tracing::Level::DEBUG,
-                Some(raw::server::Level::Trace) => tracing::Level::TRACE,
-                Some(raw::server::Level::Info) | None => tracing::Level::INFO,
-            },
+            level: log.level.get().map_or(LogSettings::DEFAULT.level, |level| level.value.traced()),
             format: log.format.get().map(|format| format.value),
-            requests: log.requests.get().is_none_or(|requests| requests.value),
-            query: log.query.get().is_some_and(|query| query.value),
+            requests: log.requests.get().map_or(LogSettings::DEFAULT.requests, |requests| requests.value),
+            query: log.query.get().map_or(LogSettings::DEFAULT.query, |query| query.value),
         }
     }
 

@@ -116,7 +116,7 @@ impl Compiler {
     }
 
     fn replicas(&mut self, wait: &Field<Spanned<u64>>) -> u32 {
-        let Some(Spanned { value, at }) = wait.get() else { return 0 };
+        let Some(Spanned { value, at }) = wait.get() else { return RedisSettings::WAIT };
         match u32::try_from(*value) {
             Ok(replicas) if grammar::REPLICAS.contain(*value) => replicas,
             Ok(_) | Err(_) => {
@@ -126,7 +126,7 @@ impl Compiler {
                     message,
                     format!("write a number from 0 to {}, such as `1`", grammar::REPLICAS.most),
                 );
-                0
+                RedisSettings::WAIT
             }
         }
     }

@@ -15,6 +15,7 @@ use crate::config::raw::limit::KeyPart;
 use crate::config::raw::store::Upstream;
 use crate::gateway::HeaderStyle;
 use crate::rules::client::address::Prefix;
+use crate::rules::jwt::Validity;
 use crate::wire::crowdsec::ListSource;
 use crate::words::units::Span;
 
@@ -48,9 +49,9 @@ section! {
         /// A directory with pages for browsers in the place of the gateway's own: `denied.html` for denials and `error.html`
         /// for errors, and before them those in the language of the reader, such as `denied.de.html`.
         pages: Text,
-        /// Which rate limit headers responses carry: `ietf` (default: `RateLimit` and `RateLimit-Policy`), `legacy`
+        /// Which rate limit headers responses carry: `ietf` (`RateLimit` and `RateLimit-Policy`), `legacy`
         /// (`X-RateLimit-*`), `both` or `off`. `Retry-After` is sent in any case.
-        headers: Spanned<HeaderStyle>,
+        headers: Spanned<HeaderStyle> = HeaderStyle::default(),
         /// How tokens (JWT) are verified, for limits that count by what they claim: `jwt.sub`.
         jwt: Jwt,
         /// Webhooks by name, for `then: {notify: [...]}`.
@@ -104,8 +105,8 @@ section! {
         audience: OneOrList<Text>,
         /// Where requests carry their token: `bearer` (default), `cookie.NAME` or `header.NAME`.
         from: Text,
-        /// By how much the clock of the issuer may differ from that of this machine. Default: 30s.
-        leeway: Spanned<Span> => LEEWAY,
+        /// By how much the clock of the issuer may differ from that of this machine.
+        leeway: Spanned<Span> => LEEWAY = Span(Validity::LEEWAY),
     }
 }
 

@@ -181,6 +181,16 @@ pub fn define(
     json!({ "$ref": format!("#/$defs/{name}") })
 }
 
+/// A description that says which value is the default.
+pub fn with_default(doc: &str, default: &str) -> String {
+    let named = format!("`{default}`");
+    let Some((before, after)) = doc.split_once(&named) else { return format!("{doc} Default: {default}.") };
+    match after.strip_prefix(" (") {
+        Some(more) => format!("{before}{named} (default: {more}"),
+        None => format!("{before}{named} (default){after}"),
+    }
+}
+
 /// The text of a doc comment as one paragraph.
 fn unwrapped(doc: &str) -> String {
     doc.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -192,7 +202,7 @@ fn unwrapped(doc: &str) -> String {
 ///
 /// `required` keys are reported when they are missing. Keys after `later` are reported as not implemented, each with its
 /// help. A key with `=> BOUNDS` shows these [`bounds`](crate::config::raw::grammar) in its schema. A key with `= VALUE` has this
-/// default: its description ends with it.
+/// default: its description marks it where it names it, and ends with it otherwise.
 macro_rules! section {
     (
         $(#[doc = $about:literal])+
@@ -256,7 +266,7 @@ macro_rules! description_of {
         $doc.to_owned()
     };
     ($doc:expr, $default:expr) => {
-        format!("{} Default: {}.", $doc, $default)
+        $crate::config::raw::field::with_default($doc, &$default.to_string())
     };
 }
 

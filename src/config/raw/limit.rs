@@ -13,7 +13,8 @@ use super::then::Then;
 use crate::config::diagnostic::Mistakes;
 use crate::config::raw::forms::{InvalidValue, RawValue, Spanned, Text};
 use crate::config::yaml::{Content, Node};
-use crate::rules::key::{Fold, Selector};
+use crate::rules;
+use crate::rules::key::{Fold, Selector, Spelling};
 use crate::rules::limit::{
     AlgorithmName, Count, Detail, EntrySet, InvalidRate, Missing, OnFailure, Rate, Rates, ResetOutcome,
 };
@@ -33,21 +34,22 @@ section! {
         rate: Spanned<Rates>,
         /// Instead of a rate: how many requests may be in flight at a time.
         concurrent: Spanned<u64> => COUNT,
-        /// The algorithm that counts requests against rates. Default: `sliding-window-log`, which is exact.
-        algorithm: Spanned<AlgorithmName>,
+        /// The algorithm that counts requests against rates: `sliding-window-log`, which is exact, `sliding-window-counter`,
+        /// `bucketed-window`, `fixed-window` or `token-bucket`.
+        algorithm: Spanned<AlgorithmName> = AlgorithmName::default(),
         /// For `token-bucket`: how many requests may come at once. Default: the count of the rate.
         burst: Spanned<u64> => COUNT,
         /// For `bucketed-window`: how many counters a window has. Default: one for each minute, or 10 where the
         /// window is shorter than ten minutes.
         buckets: Spanned<u64> => COUNT,
-        /// How much one request is charged. Default: 1.
-        cost: Spanned<u64> => COUNT,
+        /// How much one request is charged.
+        cost: Spanned<u64> => COUNT = rules::limit::Rule::COST,
         /// Count different values of this selector instead of requests. A value that was counted within the window
         /// costs nothing.
         distinct: KeyPart,
-        /// What is charged: `requests` that passed (default); `attempts`, which includes denied requests; or requests
+        /// What is charged: `requests` that passed; `attempts`, which includes denied requests; or requests
         /// that passed and whose answer the route's `outcome` calls one of its `failures` or `successes`.
-        count: Spanned<Count>,
+        count: Spanned<Count> = Count::default(),
         /// The outcome that resets this key's counters: `success` or `failure`.
         reset_on: Spanned<ResetOutcome>,
         /// In a domain: entries of a descriptor and globs for their values, in which `[*]` and `[?]` stand for these characters
@@ -55,16 +57,16 @@ section! {
         descriptor: MapOf<Text>,
         /// In a domain: entries of a descriptor and one or several globs. The limit does not meet descriptors with these.
         except: MapOf<OneOrList<Text>>,
-        /// In a domain: whether a descriptor may have entries beside those of `key` and `descriptor`: `at_least` these
-        /// (default), or `exact`.
-        entries: Spanned<EntrySet>,
+        /// In a domain: whether a descriptor may have entries beside those of `key` and `descriptor`: `at_least` lets it have
+        /// them, `exact` does not.
+        entries: Spanned<EntrySet> = EntrySet::default(),
         /// In a domain: names of limits that do not apply to a call in which this limit is met.
         replaces: OneOrList<Text>,
-        /// What to do with a request that lacks a part of the key: `count` it under the empty value (default), `skip`
-        /// this limit, or `deny` the request. A part that was not understood is not lacking.
-        missing: Spanned<Missing>,
-        /// Decide, count and report as if the limit applied, but let the request pass. Default: false.
-        shadow: Spanned<bool>,
+        /// What to do with a request that lacks a part of the key: `count` counts it under the empty value, `skip` skips this
+        /// limit, `deny` denies the request. A part that was not understood is not lacking.
+        missing: Spanned<Missing> = Missing::default(),
+        /// Decide, count and report as if the limit applied, but let the request pass.
+        shadow: Spanned<bool> = rules::limit::Limit::SHADOW,
         /// Names of lists whose members this limit does not apply to. `known_client` stands for the known clients of the
         /// route (`known_clients`).
         unless: OneOrList<Text>,
@@ -74,9 +76,9 @@ section! {
         /// Default: `store.leases`.
         leases: Spanned<Leases>,
         /// Which headers this limit shows to clients: `full` (`RateLimit` and `Retry-After`), `retry_after` or
-        /// `none`. Default: `full`; `retry_after` where counts would reveal other people's traffic, because the key
-        /// or `distinct` reads the body, or because the limit depends on outcomes or known clients.
-        headers: Spanned<Detail>,
+        /// `none`. Where counts would reveal other people's traffic the default is `retry_after`: where the key or `distinct`
+        /// reads the body, or the limit depends on outcomes or known clients.
+        headers: Spanned<Detail> = Detail::default(),
         /// What happens beyond the limit: `deny` (default), or a map with one of `deny`, `delay`, `tarpit`, `ban` and
         /// `challenge`, and with `notify`.
         then: Then,
@@ -131,8 +133,7 @@ section! {
         /// For `client_ip`: count IPv6 addresses by this many leading bits.
         v6: Spanned<u64> => IPV6_PREFIX,
         /// For values from bodies and for `basic.user`: compare them as sent, neither case-folded nor trimmed.
-        /// Default: false.
-        raw: Spanned<bool>,
+        raw: Spanned<bool> = matches!(Spelling::default(), Spelling::AsSent),
         /// Compare only a part of the value: `local_part` is what stands before the `@`, so that `bob` and
         /// `bob@example.com` are one key.
         normalise: Spanned<Normalise>,

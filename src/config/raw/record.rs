@@ -82,8 +82,8 @@ section! {
         /// The `http` or `https` URL of a collector. `/v1/traces` is added where it is missing.
         otlp: Text,
         /// The share of the requests that is traced, from 0 to 1, where a request does not say itself, by its
-        /// `traceparent`, whether it is sampled. Default: 1.
-        sample: Spanned<SampleRatio>,
+        /// `traceparent`, whether it is sampled.
+        sample: Spanned<SampleRatio> = SampleRatio::ALL,
     }
     required {
         otlp => "write where spans go: `otlp: http://127.0.0.1:4318`",

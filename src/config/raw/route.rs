@@ -13,7 +13,7 @@ use crate::config::raw::forms::{RawValue, Spanned, Text};
 use crate::config::raw::limit::KeyPart;
 use crate::config::yaml::{Content, Node};
 use crate::rules::limit::EntrySet;
-use crate::rules::route::{KnownBy, KnownClients as KnownClientRule, SessionRule};
+use crate::rules::route::{Case, KnownBy, KnownClients as KnownClientRule, SessionRule};
 use crate::words::units::Span;
 
 /// The condition of a route, short or long.
@@ -59,8 +59,8 @@ section! {
         name: Text,
         /// Which requests: `POST /login` for short, or a map of conditions that must all hold.
         r#match: Match,
-        /// Compare letters of the path with case. Default: false.
-        case_sensitive: Spanned<bool>,
+        /// Compare letters of the path with case.
+        case_sensitive: Spanned<bool> = matches!(Case::default(), Case::Sensitive),
         /// Where these requests go: a URL, or a name from `upstreams`. Default: the default upstream.
         upstream: Text,
         /// Names of lists. A client that is on none of them gets 403.
@@ -90,8 +90,9 @@ section! {
         descriptor: MapOf<Text>,
         /// Entries of a descriptor and one or several globs, none of which it may have.
         except: MapOf<OneOrList<Text>>,
-        /// Whether it may have entries beside those of `descriptor`: `at_least` these (default), or `exact`.
-        entries: Spanned<EntrySet>,
+        /// Whether it may have entries beside those of `descriptor`: `at_least` lets it have them, `exact`
+        /// does not.
+        entries: Spanned<EntrySet> = EntrySet::default(),
     }
     required {
         descriptor => "name the entries: `descriptor: {remote_address: 198.51.100.7}`",
@@ -141,8 +142,7 @@ section! {
         r#for: Spanned<Span> => KEPT = Span(SessionRule::KEEP),
         /// Whether a success gives the client a session that its request did not carry. Write `false` for an application
         /// that keeps the session's id over a login: then what the request carried is a session of the account, too.
-        /// Default: true.
-        fresh: Spanned<bool>,
+        fresh: Spanned<bool> = SessionRule::FRESH,
     }
     required {
         of => "write the selector of the user name: `of: param.username`",
@@ -210,8 +210,8 @@ section! {
         remember: Spanned<u64> => REMEMBERED = KnownClientRule::REMEMBER,
         /// How long a client stays known after its last success.
         r#for: Spanned<Span> => KEPT = Span(KnownClientRule::KEEP),
-        /// How a known client is identified: by its `address` (default), or by a signed device `cookie`.
-        by: Spanned<KnownBy>,
+        /// How a known client is identified: by its `address`, or by a signed device `cookie`.
+        by: Spanned<KnownBy> = KnownBy::default(),
     }
     required {
         of => "write the selector of the user name: `of: param.username`",

@@ -1,6 +1,7 @@
 //! The sections about listeners and the process: `listen`, `admin`, `headers`, `log`, `server`.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::SocketAddr;
 
 use ipnet::IpNet;
@@ -15,8 +16,8 @@ use crate::config::raw::scalar::ScalarValue;
 use crate::config::yaml::{Content, Node};
 use crate::gateway::GatewaySettings;
 use crate::listen::bind::UNIX_SOCKET;
-use crate::listen::{ConnectionSettings, ListenAddress};
-use crate::record::LogFormat;
+use crate::listen::{ConnectionSettings, ListenAddress, ListenerConfig, ListenerSettings};
+use crate::record::{LogFormat, LogSettings};
 use crate::words::units::{Size, Span};
 use crate::words::word::words;
 
@@ -63,11 +64,11 @@ section! {
         /// An IP address and a port, such as `0.0.0.0:8080`, or `unix:` and the absolute path of a Unix socket. Peers that
         /// connect to a Unix socket count as 127.0.0.1.
         address: Spanned<ListenAddress>,
-        /// Permissions of the Unix socket's file in octal digits. Whoever may write to it may connect. Default: `0660`.
-        mode: Spanned<FileMode>,
+        /// Permissions of the Unix socket's file in octal digits. Whoever may write to it may connect.
+        mode: Spanned<FileMode> = FileMode(ListenerConfig::MODE),
         /// Require a header of the PROXY protocol, version 1 or 2, at the start of each connection, and accept it
-        /// only from one of `client_ip.trusted_proxies`. The source address in it becomes the peer. Default: false.
-        proxy_protocol: Spanned<bool>,
+        /// only from one of `client_ip.trusted_proxies`. The source address in it becomes the peer.
+        proxy_protocol: Spanned<bool> = ListenerSettings::default().proxy_protocol.is_some(),
         /// `decisions`: requests are not forwarded here. Proxies in front of applications ask whether a request may pass, by
         /// forward auth. Default: requests are forwarded.
         serves: Spanned<Serves>,
@@ -142,16 +143,15 @@ section! {
 section! {
     /// The request log, on standard output, and the operational log, on standard error.
     Log {
-        /// The lowest level of the operational log that is written: `error`, `warn`, `info` (default), `debug` or
-        /// `trace`.
-        level: Spanned<Level>,
+        /// The lowest level of the operational log that is written: `error`, `warn`, `info`, `debug` or `trace`.
+        level: Spanned<Level> = Level::of(LogSettings::DEFAULT.level),
         /// The format of both logs: `json`; `ecs`, the Elastic Common Schema; `otel`, the log data model of
         /// OpenTelemetry; or `human`. Default: `human` on a terminal, `json` elsewhere.
         format: Spanned<LogFormat>,
-        /// Write a line for each request. Default: true.
-        requests: Spanned<bool>,
-        /// Write the query of each request, which may contain tokens and passwords. Default: false.
-        query: Spanned<bool>,
+        /// Write a line for each request.
+        requests: Spanned<bool> = LogSettings::DEFAULT.requests,
+        /// Write the query of each request, which may contain tokens and passwords.
+        query: Spanned<bool> = LogSettings::DEFAULT.query,
     }
 }
 
@@ -163,6 +163,24 @@ words! {
         Info = "info",
         Debug = "debug",
         Trace = "trace",
+    }
+}
+
+impl Level {
+    const OF_TRACING: [(Self, tracing::Level); 5] = [
+        (Self::Error, tracing::Level::ERROR),
+        (Self::Warn, tracing::Level::WARN),
+        (Self::Info, tracing::Level::INFO),
+        (Self::Debug, tracing::Level::DEBUG),
+        (Self::Trace, tracing::Level::TRACE),
+    ];
+
+    fn of(level: tracing::Level) -> Self {
+        Self::OF_TRACING.into_iter().find(|(_, traced)| *traced == level).expect("there are five").0
+    }
+
+    pub fn traced(self) -> tracing::Level {
+        Self::OF_TRACING[self as usize].1
     }
 }
 
@@ -268,6 +286,12 @@ pub fn unix_socket_path<'p>(path: &'p str, example: &str) -> Result<&'p str, Inv
 /// The permissions of a file, as chmod takes them in digits.
 #[derive(Clone, Copy, Debug)]
 pub struct FileMode(pub u32);
+
+impl fmt::Display for FileMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{:04o}`", self.0)
+    }
+}
 
 impl ScalarValue for FileMode {
     const EXPECTED: &'static str = "the permissions of a file, such as `0660`";

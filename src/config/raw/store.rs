@@ -18,9 +18,9 @@ section! {
         redis: Redis,
         /// Counts in this process; with Redis, what `local` counts in while Redis is down.
         memory: Memory,
-        /// What to do while Redis does not answer, for limits that do not say: `local` (default) counts in this
+        /// What to do while Redis does not answer, for limits that do not say: `local` counts in this
         /// process, `allow` lets requests pass uncounted, `deny` answers 503.
-        on_failure: Spanned<OnFailure>,
+        on_failure: Spanned<OnFailure> = OnFailure::default(),
         /// How many gateways share the Redis. While it is down, `local` lets each gateway grant its part of every limit.
         /// `auto` (default): those that are there, each of which holds a part that Redis has granted; all parts are at most
         /// the whole at any moment. A number: that many, always.
@@ -40,19 +40,19 @@ section! {
         /// A file with the password, in place of the one in the URL. The gateway reads it for each connection to Redis, so that
         /// a changed one counts once Redis refuses the old one.
         password_file: Text,
-        /// `single` (default) server, `cluster`, or servers found through `sentinel`.
-        mode: Spanned<Mode>,
+        /// `single` server, `cluster`, or servers found through `sentinel`.
+        mode: Spanned<Mode> = Mode::default(),
         /// How long Redis may be silent while it owes an answer. After that, requests are decided without Redis until it
         /// answers again.
         timeout: Spanned<Span> => SOME_TIME = Span(redis::RedisSettings::TIMEOUT),
         /// How many replicas must have a charge before it counts as made (`WAIT`). If they have it not within half of
-        /// `timeout`, the server counts as down. Default: 0.
-        wait: Spanned<u64> => REPLICAS,
+        /// `timeout`, the server counts as down.
+        wait: Spanned<u64> => REPLICAS = redis::RedisSettings::WAIT,
         /// How the name of every key begins. Gateways with the same prefix count together.
         key_prefix: Text = redis::RedisSettings::KEY_PREFIX,
-        /// With `mode: cluster`, what decides in which hash slot a key is: the `key` itself (default), so that all servers have as
+        /// With `mode: cluster`, what decides in which hash slot a key is: its `key`, so that all servers have as
         /// much to do, or the `client` in it, so that one call decides all limits of a client.
-        hash_slot: Spanned<HashSlot>,
+        hash_slot: Spanned<HashSlot> = HashSlot::default(),
     }
     required {
         url => "write where Redis is: `url: redis://127.0.0.1:6379/0`",
@@ -149,9 +149,9 @@ section! {
         /// Connecting; 504 beyond.
         connect: Spanned<Span> => SOME_TIME = Span(Timeouts::DEFAULT.connect),
         /// From the end of the request to the head of the answer (504 beyond), and between two parts of the answer's
-        /// body. Default: 60s.
-        response: Spanned<Span> => SOME_TIME,
-        /// How long an unused connection is kept open. Default: 60s.
-        idle: Spanned<Span> => SOME_TIME,
+        /// body.
+        response: Spanned<Span> => SOME_TIME = Span(Timeouts::DEFAULT.response),
+        /// How long an unused connection is kept open.
+        idle: Spanned<Span> => SOME_TIME = Span(Timeouts::DEFAULT.idle),
     }
 }

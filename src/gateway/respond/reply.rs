@@ -121,7 +121,7 @@ fn challenging<'l>(live: &'l Snapshot, denial: &'l Denial) -> Option<(&'l str, K
 /// The configured status, unless that cannot have a page.
 fn challenge_status(response: &DenyResponse) -> StatusCode {
     let configured = response.status.filter(|status| !status.is_redirection() && *status != StatusCode::NO_CONTENT);
-    configured.unwrap_or(StatusCode::TOO_MANY_REQUESTS)
+    configured.unwrap_or(DenyResponse::STATUS)
 }
 
 /// Answers a request that was refused before any rule was applied. Its connection closes, because the bytes that follow
@@ -308,7 +308,7 @@ impl Reply {
             // A gRPC client reads no page, and follows no redirect.
             return Self::written(exchange, format, refusal, StatusCode::TOO_MANY_REQUESTS);
         }
-        let usual = if response.redirect.is_some() { StatusCode::SEE_OTHER } else { StatusCode::TOO_MANY_REQUESTS };
+        let usual = if response.redirect.is_some() { StatusCode::SEE_OTHER } else { DenyResponse::STATUS };
         let status = refusing(exchange, response.status.unwrap_or(usual));
         let mut answer = match &response.body {
             Some(DenyBody::Verbatim { content_type, content }) => {

@@ -6,6 +6,7 @@
 mod export;
 mod request_spans;
 
+use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -174,6 +175,12 @@ impl SampleRatio {
     /// `random`: evenly distributed, from 0 to below 1.
     pub(super) fn takes(self, random: f64) -> bool {
         random < self.0
+    }
+}
+
+impl fmt::Display for SampleRatio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 

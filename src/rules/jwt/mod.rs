@@ -93,6 +93,9 @@ pub struct Validity {
 }
 
 impl Validity {
+    /// Where the configuration leaves it out.
+    pub const LEEWAY: Duration = Duration::from_secs(30);
+
     /// When a token with these claims ends; `None`: never. `now` is by the wall clock.
     pub(super) fn check(&self, claims: &Map<String, Value>, now: Timestamp) -> Result<Option<Timestamp>, Unverified> {
         let ends = moment(claims, "exp")?.map(|expiry| expiry + self.leeway);

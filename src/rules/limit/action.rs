@@ -73,7 +73,7 @@ impl Default for Action {
     }
 }
 
-/// How a denial looks. `None` means the default: 429 with the built-in page or problem document.
+/// How a denial looks. `None` means the default: [`STATUS`](Self::STATUS) with the built-in page or problem document.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DenyResponse {
     pub status: Option<StatusCode>,
@@ -81,6 +81,11 @@ pub struct DenyResponse {
     pub headers: Vec<(FieldName, HeaderValue)>,
     /// `Location`. The status is then 303 unless another is given.
     pub redirect: Option<HeaderValue>,
+}
+
+impl DenyResponse {
+    /// Where the configuration gives none.
+    pub const STATUS: StatusCode = StatusCode::TOO_MANY_REQUESTS;
 }
 
 #[derive(Clone, Debug, PartialEq)]

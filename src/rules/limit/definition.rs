@@ -47,6 +47,9 @@ pub struct Limit {
 }
 
 impl Limit {
+    /// Whether it is a shadow where the configuration leaves it out.
+    pub const SHADOW: bool = false;
+
     /// Whether a gateway may hold units that another one would let pass: not where a request beyond the limit bans its key.
     pub fn may_be_held(&self) -> bool {
         self.leases && !matches!(self.then.action, Action::Ban(_))
@@ -91,8 +94,10 @@ words! {
 
 words! {
     /// Which headers show the state of a limit.
+    #[derive(Default)]
     pub enum Detail {
         /// `RateLimit`, `RateLimit-Policy` and `Retry-After`.
+        #[default]
         Full = "full",
         RetryAfter = "retry_after",
         None = "none",
@@ -206,6 +211,9 @@ impl Count {
 }
 
 impl Rule {
+    /// Where the configuration leaves it out.
+    pub const COST: NonZeroU32 = NonZeroU32::MIN;
+
     /// The rates; `None` for `concurrent`.
     pub fn rates(&self) -> Option<&Rates> {
         match self {
@@ -293,7 +301,9 @@ pub enum Algorithm {
 
 words! {
     /// An algorithm without its options, as it is written.
+    #[derive(Default)]
     pub enum AlgorithmName {
+        #[default]
         SlidingWindowLog = "sliding-window-log",
         SlidingWindowCounter = "sliding-window-counter",
         BucketedWindow = "bucketed-window",

@@ -330,6 +330,9 @@ pub struct SessionRule {
 impl SessionRule {
     /// Where the configuration leaves it out.
     pub const KEEP: Duration = Duration::from_secs(12 * 3600);
+
+    /// Whether sessions are fresh where the configuration leaves it out.
+    pub const FRESH: bool = true;
 }
 
 /// The name of a cookie, or a glob for several names.

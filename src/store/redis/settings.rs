@@ -39,6 +39,9 @@ impl RedisSettings {
     pub const TIMEOUT: Duration = Duration::from_millis(100);
 
     /// Where the configuration leaves it out.
+    pub const WAIT: u32 = 0;
+
+    /// Where the configuration leaves it out.
     pub const KEY_PREFIX: &str = "portcullis";
 
     pub(super) fn key_names(&self) -> KeyNames<'_> {
