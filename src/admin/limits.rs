@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Json;
 use axum::extract::rejection::PathRejection;
@@ -18,16 +17,13 @@ use crate::admin::bans::ban_of;
 use crate::admin::openapi::KeyParts;
 use crate::admin::problem::Problem;
 use crate::api::bans::KeyBanResponse;
-use crate::api::limits::{
-    DenyResponse, KeyStateResponse, LimitResponse, RateResponse, RateStateResponse, ThenResponse,
-};
+use crate::api::limits::{KeyStateResponse, LimitResponse, RateResponse, RateStateResponse, ThenResponse};
 use crate::rules::decision::operator::LimitQuery;
 use crate::rules::decision::{Policy, Settlement, Verdict};
 use crate::rules::key::spec::name_of;
-use crate::rules::limit::{Action, Algorithm, ChallengeKind, Limit, LimitId, Rates, Rule};
+use crate::rules::limit::{Algorithm, Limit, LimitId, Rates, Rule};
 use crate::store::{Store, StoreError};
-use crate::words::secret;
-use crate::words::units::{Span, whole_seconds};
+use crate::words::units::whole_seconds;
 
 // Lists the limits in force.
 
@@ -93,25 +89,7 @@ fn limit_response(policy: &Policy, id: LimitId, limit: &Limit) -> LimitResponse 
 /// What a limit does when it is reached.
 fn then_response(policy: &Policy, limit: &Limit) -> ThenResponse {
     let channels = limit.then.notify.iter().filter_map(|id| policy.channels.get(usize::from(id.0)));
-    let then = ThenResponse { notify: channels.map(ToString::to_string).collect(), ..ThenResponse::default() };
-    match &limit.then.action {
-        Action::Deny(None) => ThenResponse { deny: Some(DenyResponse::default()), ..then },
-        Action::Deny(Some(own)) => {
-            let status = own.status.map(|status| status.as_u16());
-            let redirect = own.redirect.as_ref().and_then(|target| target.to_str().ok()).map(secret::hidden);
-            ThenResponse { deny: Some(DenyResponse { status, redirect }), ..then }
-        }
-        Action::Delay(span) => ThenResponse { delay: Some(span_text(*span)), ..then },
-        Action::Tarpit(span) => ThenResponse { tarpit: Some(span_text(*span)), ..then },
-        Action::Ban(ladder) => {
-            ThenResponse { ban: Some(ladder.lengths().iter().copied().map(span_text).collect()), ..then }
-        }
-        Action::Challenge => ThenResponse { challenge: Some(ChallengeKind::Pow), ..then },
-    }
-}
-
-fn span_text(span: Duration) -> String {
-    Span(span).to_string()
+    ThenResponse::of(&limit.then.action, channels.map(ToString::to_string).collect())
 }
 
 // Reads, charges and resets one key of a limit.

@@ -80,7 +80,7 @@ async fn of_others(state: &AdminState, id: &str) -> Result<RequestStory, Problem
     get,
     path = "/api/v1/requests",
     params(
-        ("decision" = Option<String>, Query, description = "`denied`, `banned`, `listed`, `delayed`, `tarpitted` or `challenged`."),
+        ("decision" = Option<String>, Query, description = kept_decisions_in_words()),
         ("client" = Option<String>, Query, description = "The address of a client."),
         ("limit" = Option<String>, Query, description = "A limit that denied or held them."),
         ("n" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "Left out: 50."),
@@ -97,7 +97,7 @@ pub(super) async fn list(
 ) -> Result<Json<Vec<RequestStory>>, Problem> {
     let query = Query::read(query.as_deref(), &["decision", "client", "limit", "n"])?;
     let most = query.number("n", DEFAULT_MOST, 1..=MAX_MOST)?;
-    let decisions = KEPT_DECISIONS.map(|decision| (decision.as_str(), Some(decision)));
+    let decisions: Vec<_> = kept_decisions().map(|decision| (decision.as_str(), Some(decision))).collect();
     let decision = query.word("decision", None, &decisions)?;
     let client = query.text("client").map(client_address).transpose()?;
     let limit = query.text("limit");
@@ -127,14 +127,15 @@ fn no_such_request() -> Problem {
 }
 
 /// The decisions whose requests are kept.
-const KEPT_DECISIONS: [DecisionLabel; 6] = [
-    DecisionLabel::Denied,
-    DecisionLabel::Banned,
-    DecisionLabel::Listed,
-    DecisionLabel::Delayed,
-    DecisionLabel::Tarpitted,
-    DecisionLabel::Challenged,
-];
+fn kept_decisions() -> impl Iterator<Item = DecisionLabel> {
+    DecisionLabel::ALL.into_iter().filter(|decision| decision.is_denial() || *decision == DecisionLabel::Delayed)
+}
+
+fn kept_decisions_in_words() -> String {
+    let mut words: Vec<String> = kept_decisions().map(|decision| format!("`{decision}`")).collect();
+    let last = words.pop().unwrap_or_default();
+    format!("{} or {last}.", words.join(", "))
+}
 
 const DEFAULT_MOST: u64 = 50;
 

@@ -36,15 +36,6 @@ use crate::store::shared_records::{GatewayRecords, Standing};
 use crate::words::clock::{Timestamp, wall};
 use crate::words::units::whole_seconds;
 
-// What passed and what was denied in the last minute.
-
-const PASSED: [DecisionLabel; 2] = [DecisionLabel::Allowed, DecisionLabel::Delayed];
-
-/// Every decision that lets no request pass. An error is none.
-fn denied() -> impl Iterator<Item = DecisionLabel> {
-    DecisionLabel::ALL.into_iter().filter(|label| !PASSED.contains(label) && *label != DecisionLabel::Error)
-}
-
 /// How the gateway is
 ///
 /// And which other gateways count in the same Redis: each is asked, and named as missing where it does not answer within
@@ -67,10 +58,13 @@ fn traffic(report: &HistoryReport) -> Traffic {
         };
         report.routes.values().map(counted).sum()
     };
-    let decided = |labels: &[DecisionLabel]| count(&labels.iter().map(|label| label.as_str()).collect::<Vec<_>>());
+    let decided = |is_wanted: fn(DecisionLabel) -> bool| {
+        let labels = DecisionLabel::ALL.into_iter().filter(|label| is_wanted(*label));
+        count(&labels.map(DecisionLabel::as_str).collect::<Vec<_>>())
+    };
     Traffic {
-        passed: decided(&PASSED),
-        denied: decided(&denied().collect::<Vec<_>>()),
+        passed: decided(DecisionLabel::passes),
+        denied: decided(DecisionLabel::is_denial),
         signed_in: count(&[Outcome::Success.as_str()]),
         failed: count(&[Outcome::Failure.as_str()]),
     }
@@ -79,7 +73,8 @@ fn traffic(report: &HistoryReport) -> Traffic {
 /// The limit that denied most, and how often.
 fn busiest_limit(report: &HistoryReport) -> Option<(String, u64)> {
     let counted = report.limits.iter().filter_map(|(limit, decisions)| {
-        let denied: u64 = denied().filter_map(|label| decisions.get(label.as_str())).flatten().sum();
+        let denials = DecisionLabel::ALL.into_iter().filter(|label| label.is_denial());
+        let denied: u64 = denials.filter_map(|label| decisions.get(label.as_str())).flatten().sum();
         (denied > 0).then(|| (limit.clone(), denied))
     });
     counted.max_by_key(|(_, denied)| *denied)

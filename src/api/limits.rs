@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::bans::KeyBanResponse;
-use crate::rules::limit::{AlgorithmName, ChallengeKind, Count, Detail, Missing, OnFailure, ResetOutcome};
+use crate::rules::limit::{Action, AlgorithmName, ChallengeKind, Count, Detail, Missing, OnFailure, ResetOutcome};
+use crate::words::secret;
+use crate::words::units::Span;
 
 /// A limit as the configuration has it, with defaults filled in.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
@@ -92,6 +94,27 @@ pub struct ThenResponse {
     pub challenge: Option<ChallengeKind>,
     /// The channels to notify.
     pub notify: Vec<String>,
+}
+
+impl ThenResponse {
+    pub fn of(action: &Action, notify: Vec<String>) -> Self {
+        let then = Self { notify, ..Self::default() };
+        match action {
+            Action::Deny(None) => Self { deny: Some(DenyResponse::default()), ..then },
+            Action::Deny(Some(own)) => {
+                let status = own.status.map(|status| status.as_u16());
+                let redirect = own.redirect.as_ref().and_then(|target| target.to_str().ok()).map(secret::hidden);
+                Self { deny: Some(DenyResponse { status, redirect }), ..then }
+            }
+            Action::Delay(span) => Self { delay: Some(Span(*span).to_string()), ..then },
+            Action::Tarpit(span) => Self { tarpit: Some(Span(*span).to_string()), ..then },
+            Action::Ban(ladder) => {
+                let lengths = ladder.lengths().iter();
+                Self { ban: Some(lengths.map(|length| Span(*length).to_string()).collect()), ..then }
+            }
+            Action::Challenge => Self { challenge: Some(ChallengeKind::Pow), ..then },
+        }
+    }
 }
 
 /// How the limit's own denial response differs from the usual one.

@@ -41,17 +41,6 @@ const PROPER: [bool; 256] = {
     table
 };
 
-/// The known names of forwarding headers.
-pub const FORWARDING: NameSet = NameSet::of(&[
-    KnownName::FORWARDED,
-    KnownName::X_FORWARDED_FOR,
-    KnownName::X_FORWARDED_HOST,
-    KnownName::X_FORWARDED_PORT,
-    KnownName::X_FORWARDED_PROTO,
-    KnownName::X_REAL_IP,
-    KnownName::X_REQUEST_ID,
-]);
-
 /// Hop-by-hop even if `Connection` does not name them.
 pub const HOPS: NameSet = NameSet::of(&[
     KnownName::CONNECTION,
@@ -86,7 +75,7 @@ impl HeaderKind {
     pub fn of(name: Name<'_>) -> Self {
         match name {
             // No known name has unusual characters, or misleads.
-            Name::Known(known) if FORWARDING.has(known) => Self::Forwarding,
+            Name::Known(known) if NameSet::FORWARDING.has(known) => Self::Forwarding,
             Name::Known(known) if HOPS.has(known) => Self::HopByHop,
             Name::Known(_) => Self::EndToEnd,
             Name::Other(name) => match dashed(name) {
@@ -484,7 +473,7 @@ mod tests {
     #[test]
     fn the_sets_have_all_known_names_of_their_kinds() {
         for known in KnownName::all() {
-            let kind = match (FORWARDING.has(known), HOPS.has(known)) {
+            let kind = match (NameSet::FORWARDING.has(known), HOPS.has(known)) {
                 (true, _) => HeaderKind::Forwarding,
                 (_, true) => HeaderKind::HopByHop,
                 _ => HeaderKind::EndToEnd,

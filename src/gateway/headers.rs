@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use tokio::time::Instant;
 use tracing::warn;
 
-use crate::gateway::header_kind::{FORWARDING, HOPS, HeaderKind, SignificantHeaders};
+use crate::gateway::header_kind::{HOPS, HeaderKind, SignificantHeaders};
 use crate::gateway::stages::RequestId;
 use crate::rules::client::device::{DeviceOwner, has_own, is_own};
 use crate::rules::client::forwarded::{forwarded_scheme, last_element};
@@ -26,13 +26,7 @@ use crate::words::clock::Timestamp;
 use crate::words::signing::KeyRing;
 
 /// The gateway writes these headers itself: the application never gets the client's.
-const WRITTEN_ANEW: NameSet = NameSet::of(&[
-    KnownName::X_FORWARDED_FOR,
-    KnownName::X_FORWARDED_PROTO,
-    KnownName::X_FORWARDED_HOST,
-    KnownName::X_REAL_IP,
-    KnownName::X_REQUEST_ID,
-]);
+const WRITTEN_ANEW: NameSet = NameSet::FORWARDING.without(KnownName::FORWARDED).without(KnownName::X_FORWARDED_PORT);
 
 /// With one of these an answer may have only part of the page, or none of it. The last one would override the
 /// `Accept-Encoding` that is written here.
@@ -90,13 +84,13 @@ pub fn prepare_request(
     let proto = scheme(fields, identity, is_tls);
     let described = DescribedForwarding::read(fields, identity, is_tls);
     if !is_trusted {
-        fields.among(FORWARDING).for_each(|known| on_untrusted(known.into()));
+        fields.among(NameSet::FORWARDING).for_each(|known| on_untrusted(known.into()));
         if let Some(named) = significant_headers.client_name()
             && fields.remove(named)
         {
             on_untrusted(named.into());
         }
-        fields.remove_any(FORWARDING);
+        fields.remove_any(NameSet::FORWARDING);
     }
     fields.remove_any(HOPS);
     fields.retain_unknown(|name| {

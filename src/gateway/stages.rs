@@ -15,7 +15,7 @@ use crate::listen::Connection;
 use crate::record::kept_requests::KeptRequest;
 use crate::record::{AppliedLimit, DecisionLabel, ObservedOutcome, RequestRecord, TraceId, UpstreamRecord};
 use crate::rules::client::Identity;
-use crate::rules::decision::{Denial, DenialCause, LimitReports, ListChallenge, Pass, Penalty, Policy};
+use crate::rules::decision::{Denial, DenialCause, LimitReports, ListChallenge, Pass, Policy};
 use crate::rules::key::KeyHash;
 use crate::rules::limit::LimitId;
 use crate::rules::request::NotUnderstood;
@@ -249,7 +249,7 @@ impl Decided {
         };
         Self {
             route: denial.route,
-            label: label(denial),
+            label: DecisionLabel::of_denial(denial),
             decider,
             ban: ban.map(|ban| ban.to_string()),
             report: mem::take(&mut denial.report),
@@ -268,19 +268,6 @@ impl Decided {
         if let Some(limit) = denial.limit {
             self.report.set_denied(limit);
             self.story.iter_mut().for_each(|story| story.set_denied(limit));
-        }
-    }
-}
-
-fn label(denial: &Denial) -> DecisionLabel {
-    match (&denial.cause, denial.penalty) {
-        (DenialCause::Listed { .. } | DenialCause::NotOnList, _) => DecisionLabel::Listed,
-        (DenialCause::TooManyValues | DenialCause::DeniedDescriptor, _)
-        | (DenialCause::Limited { .. }, Penalty::None) => DecisionLabel::Denied,
-        (DenialCause::Banned, _) | (DenialCause::Limited { .. }, Penalty::Ban) => DecisionLabel::Banned,
-        (DenialCause::Limited { .. }, Penalty::Tarpit(_)) => DecisionLabel::Tarpitted,
-        (DenialCause::Challenged(_), _) | (DenialCause::Limited { .. }, Penalty::Challenge(_)) => {
-            DecisionLabel::Challenged
         }
     }
 }

@@ -123,9 +123,6 @@ impl HistoryReport {
 
 // Follows the counters of requests and of limits.
 
-/// The decisions after which a request is forwarded.
-const PASSED: [DecisionLabel; 2] = [DecisionLabel::Allowed, DecisionLabel::Delayed];
-
 /// The counts of each step, under every name that counted anything. It has as many series as the metrics have counters,
 /// and like them it goes on through reloads.
 #[derive(Debug, Default)]
@@ -191,7 +188,8 @@ impl History {
             };
             match subject {
                 Subject::Route(name) => {
-                    let passed = PASSED.iter().filter_map(|passed| decisions.get(passed.as_str())).map(sum).sum();
+                    let passing = DecisionLabel::ALL.into_iter().filter(|label| label.passes());
+                    let passed = passing.filter_map(|label| decisions.get(label.as_str())).map(sum).sum();
                     totals.passed += passed;
                     totals.routes.insert(Arc::clone(name), passed);
                 }

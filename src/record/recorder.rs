@@ -355,13 +355,8 @@ fn has_login_name(limit: &Limit) -> bool {
 /// `None`: neither a limit nor a list acted on the request.
 fn event_kind(decision: DecisionLabel) -> Option<EventKind> {
     match decision {
-        DecisionLabel::Allowed | DecisionLabel::Error => None,
-        DecisionLabel::Denied
-        | DecisionLabel::Banned
-        | DecisionLabel::Listed
-        | DecisionLabel::Tarpitted
-        | DecisionLabel::Challenged => Some(EventKind::Denial),
         DecisionLabel::Delayed => Some(EventKind::Delay),
+        _ => decision.is_denial().then_some(EventKind::Denial),
     }
 }
 

@@ -7,11 +7,12 @@ use http::{Method, StatusCode, Version};
 
 use super::TraceId;
 use crate::rules::client::Identity;
-use crate::rules::decision::LimitReport;
+use crate::rules::decision::{Denial, DenialCause, LimitReport, Penalty};
 use crate::rules::key::KeyHash;
 use crate::rules::limit::{ActionSeverity, LimitId};
 use crate::rules::outcome::Outcome;
 use crate::rules::route::{RouteId, UpstreamId};
+use crate::words::word::words;
 
 /// One request that has ended.
 #[derive(Clone, Debug)]
@@ -105,47 +106,57 @@ pub struct UpstreamRecord<'a> {
 
 // The `decision` of a request, in the request log, metrics and events.
 
-/// The decision of the gateway on a request.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum DecisionLabel {
-    Allowed,
-    Denied,
-    /// Denied by a ban that was in force, or that this request began.
-    Banned,
-    /// Denied by a deny list or by `only`.
-    Listed,
-    /// Held, then forwarded.
-    Delayed,
-    /// Held, then denied.
-    Tarpitted,
-    /// Denied, with a proof of work that the client may solve.
-    Challenged,
-    /// Refused before any rule, or not answered by the application.
-    Error,
+words! {
+    /// The decision of the gateway on a request.
+    pub enum DecisionLabel {
+        Allowed = "allowed",
+        Denied = "denied",
+        /// Denied by a ban that was in force, or that this request began.
+        Banned = "banned",
+        /// Denied by a deny list or by `only`.
+        Listed = "listed",
+        /// Held, then forwarded.
+        Delayed = "delayed",
+        /// Held, then denied.
+        Tarpitted = "tarpitted",
+        /// Denied, with a proof of work that the client may solve.
+        Challenged = "challenged",
+        /// Refused before any rule, or not answered by the application.
+        Error = "error",
+    }
 }
 
 impl DecisionLabel {
-    pub const ALL: [Self; 8] = [
-        Self::Allowed,
-        Self::Denied,
-        Self::Banned,
-        Self::Listed,
-        Self::Delayed,
-        Self::Tarpitted,
-        Self::Challenged,
-        Self::Error,
-    ];
+    /// Whether the application gets the request.
+    pub fn passes(self) -> bool {
+        matches!(self, Self::Allowed | Self::Delayed)
+    }
 
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Allowed => "allowed",
-            Self::Denied => "denied",
-            Self::Banned => "banned",
-            Self::Listed => "listed",
-            Self::Delayed => "delayed",
-            Self::Tarpitted => "tarpitted",
-            Self::Challenged => "challenged",
-            Self::Error => "error",
+    /// Whether a limit or a list denies the request. An error is no denial.
+    pub fn is_denial(self) -> bool {
+        !self.passes() && self != Self::Error
+    }
+
+    /// Of a request that is denied.
+    pub fn of_denial(denial: &Denial) -> Self {
+        match (&denial.cause, denial.penalty) {
+            (DenialCause::Listed { .. } | DenialCause::NotOnList, _) => Self::Listed,
+            (DenialCause::TooManyValues | DenialCause::DeniedDescriptor, _)
+            | (DenialCause::Limited { .. }, Penalty::None) => Self::Denied,
+            (DenialCause::Banned, _) | (DenialCause::Limited { .. }, Penalty::Ban) => Self::Banned,
+            (DenialCause::Limited { .. }, Penalty::Tarpit(_)) => Self::Tarpitted,
+            (DenialCause::Challenged(_), _) | (DenialCause::Limited { .. }, Penalty::Challenge(_)) => Self::Challenged,
+        }
+    }
+
+    /// Of a request on which a limit acts like this.
+    pub fn of_action(action: ActionSeverity) -> Self {
+        match action {
+            ActionSeverity::Delay => Self::Delayed,
+            ActionSeverity::Deny => Self::Denied,
+            ActionSeverity::Tarpit => Self::Tarpitted,
+            ActionSeverity::Ban => Self::Banned,
+            ActionSeverity::Challenge => Self::Challenged,
         }
     }
 }

@@ -177,15 +177,11 @@ impl Compiler {
         if let Some(Then::Long(actions)) = raw.then.get() {
             let held = "a call is answered at once, and what becomes of the request is the proxy's decision";
             let written = "the proxy writes the answer";
-            for (word, at, reason) in [
-                ("delay", actions.delay.key(), held),
-                ("tarpit", actions.tarpit.key(), held),
-                ("challenge", actions.challenge.key(), written),
-                ("deny", actions.deny.key(), written),
-            ] {
+            for (word, at) in actions.given().filter(|(word, _)| *word != "ban") {
+                let reason = if ["challenge", "deny"].contains(&word) { written } else { held };
                 let message = format!("`{word}` has no meaning in a domain: {reason}");
                 self.refuse_in_domain(
-                    at,
+                    Some(at),
                     message,
                     "remove it: a limit without `then` denies, and `ban` denies for a while",
                 );

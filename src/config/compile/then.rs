@@ -64,16 +64,7 @@ impl Compiler {
 
     /// A limit has one action.
     fn refuse_several(&mut self, actions: &Actions) {
-        let mut given = [
-            ("deny", actions.deny.key()),
-            ("delay", actions.delay.key()),
-            ("tarpit", actions.tarpit.key()),
-            ("ban", actions.ban.key()),
-            ("challenge", actions.challenge.key()),
-        ]
-        .into_iter()
-        .filter_map(|(word, at)| Some((at?, word)))
-        .collect::<Vec<_>>();
+        let mut given: Vec<_> = actions.given().map(|(word, at)| (at, word)).collect();
         given.sort_unstable();
         if let Some(((_, first), others)) = given.split_first() {
             for (at, other) in others {

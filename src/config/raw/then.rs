@@ -42,6 +42,20 @@ section! {
     }
 }
 
+impl Actions {
+    /// The actions that are written, with their keys.
+    pub fn given(&self) -> impl Iterator<Item = (&'static str, SourceRange)> {
+        let keys = [
+            ("deny", self.deny.key()),
+            ("delay", self.delay.key()),
+            ("tarpit", self.tarpit.key()),
+            ("ban", self.ban.key()),
+            ("challenge", self.challenge.key()),
+        ];
+        keys.into_iter().filter_map(|(word, key)| Some((word, key?)))
+    }
+}
+
 impl RawValue for Then {
     fn read(node: &Node, mistakes: &mut Mistakes) -> Option<Self> {
         match &node.content {

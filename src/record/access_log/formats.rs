@@ -125,8 +125,8 @@ impl FieldFormat for Ecs {
 
 fn event_type(decision: DecisionLabel) -> &'static str {
     match decision {
-        DecisionLabel::Allowed | DecisionLabel::Delayed => "allowed",
         DecisionLabel::Error => "error",
+        _ if decision.passes() => "allowed",
         _ => "denied",
     }
 }

@@ -50,7 +50,7 @@ impl ReplayCounts {
         let SimulatedDecision { at, record, .. } = decision;
         self.decisions.add(record.label);
         self.routes[record.route.map_or(0, |route| usize::from(route.0) + 1)].add(record.label);
-        let is_denied = !passes(record.label);
+        let is_denied = !record.label.passes();
         if is_denied {
             self.denied.add(*at, client);
         }
@@ -71,21 +71,12 @@ impl ReplayCounts {
                 _ if is_decider => record.label,
                 // It delays nothing that another limit denies.
                 ActionSeverity::Delay if is_denied => continue,
-                ActionSeverity::Delay => DecisionLabel::Delayed,
-                ActionSeverity::Deny => DecisionLabel::Denied,
-                ActionSeverity::Tarpit => DecisionLabel::Tarpitted,
-                ActionSeverity::Ban => DecisionLabel::Banned,
-                ActionSeverity::Challenge => DecisionLabel::Challenged,
+                action => DecisionLabel::of_action(action),
             };
             counts.decisions.add(label);
             counts.tally.add(*at, client);
         }
     }
-}
-
-/// Whether the application gets such a request.
-pub(super) fn passes(label: DecisionLabel) -> bool {
-    matches!(label, DecisionLabel::Allowed | DecisionLabel::Delayed)
 }
 
 // Requests counted by decision.

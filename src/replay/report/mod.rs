@@ -17,7 +17,7 @@ pub(in crate::replay) use self::text::{counted, number};
 use crate::gateway::stages::Decider;
 use crate::record::{DecisionLabel, NO_ROUTE};
 use crate::replay::input::log_file::LineCounts;
-use crate::replay::report::counts::{Decisions, TallyReport, passes};
+use crate::replay::report::counts::{Decisions, TallyReport};
 use crate::replay::{LeftOut, SimulatedDecision};
 use crate::rules::decision::Policy;
 use crate::rules::limit::LimitId;
@@ -191,8 +191,7 @@ impl Differences {
 fn is_stricter(now: DecisionLabel, before: DecisionLabel) -> bool {
     let rank = |label| match label {
         DecisionLabel::Allowed => 0,
-        DecisionLabel::Delayed => 1,
-        label if passes(label) => 1,
+        label if label.passes() => 1,
         _ => 2,
     };
     rank(now) >= rank(before)

@@ -1,5 +1,6 @@
 //! The actions of a limit on a request that exceeds it.
 
+use std::fmt;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::wire::head::FieldName;
 use crate::words::clock::Timestamp;
+use crate::words::units::Span;
 use crate::words::word::words;
 
 /// The action of a limit that is reached, and the channels that it notifies.
@@ -63,6 +65,26 @@ impl Action {
             Self::Tarpit(_) => ActionSeverity::Tarpit,
             Self::Ban(_) => ActionSeverity::Ban,
             Self::Challenge => ActionSeverity::Challenge,
+        }
+    }
+}
+
+/// In the words of the configuration.
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Deny(_) => f.write_str("deny"),
+            Self::Delay(span) => write!(f, "delay {}", Span(*span)),
+            Self::Tarpit(span) => write!(f, "tarpit {}", Span(*span)),
+            Self::Ban(ladder) => {
+                f.write_str("ban")?;
+                for (position, length) in ladder.lengths().iter().enumerate() {
+                    let before = if position == 0 { " " } else { ", then " };
+                    write!(f, "{before}{}", Span(*length))?;
+                }
+                Ok(())
+            }
+            Self::Challenge => f.write_str("challenge"),
         }
     }
 }

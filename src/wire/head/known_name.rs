@@ -245,6 +245,17 @@ const fn slot(name: &[u8]) -> usize {
 pub struct NameSet(pub(super) u128);
 
 impl NameSet {
+    /// Headers that describe the client and its connection.
+    pub const FORWARDING: Self = Self::of(&[
+        KnownName::FORWARDED,
+        KnownName::X_FORWARDED_FOR,
+        KnownName::X_FORWARDED_HOST,
+        KnownName::X_FORWARDED_PORT,
+        KnownName::X_FORWARDED_PROTO,
+        KnownName::X_REAL_IP,
+        KnownName::X_REQUEST_ID,
+    ]);
+
     pub const fn of(names: &[KnownName]) -> Self {
         let mut bits = 0;
         let mut position = 0;

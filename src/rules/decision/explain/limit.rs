@@ -1,7 +1,5 @@
 //! Explains how a limit would decide on a request.
 
-use std::fmt::Write;
-
 use serde::{Serialize, Serializer};
 
 use super::{Asker, LimitExplanation, LimitOutcome};
@@ -9,7 +7,7 @@ use crate::rules::decision::Policy;
 use crate::rules::decision::plan::{LimitApplication, apply};
 use crate::rules::key::display::in_clear;
 use crate::rules::key::{KeyPart, ValueSource, extract};
-use crate::rules::limit::{Action, Limit, LimitId, ResetOutcome, Rule};
+use crate::rules::limit::{Limit, LimitId, ResetOutcome, Rule};
 use crate::rules::outcome::{Matchers, OutcomeRule};
 use crate::rules::request::NotUnderstood;
 use crate::rules::route::{KnownClients, SessionRule, Walk};
@@ -59,7 +57,7 @@ pub(super) fn described(
         distinct,
         reset_on: limit.reset_on.map(ResetOutcome::as_str),
         unless_known: limit.unless_known,
-        then: action(&limit.then.action),
+        then: limit.then.action.to_string(),
         shadow: limit.shadow,
         keeps_slot: false,
         outcome,
@@ -74,24 +72,6 @@ fn limit_outcome(policy: &Policy, limit: &Limit, source: &ValueSource<'_>) -> Li
         Ok(LimitApplication::Skipped) => LimitOutcome::Skipped,
         Ok(LimitApplication::Denied(_)) => LimitOutcome::Denied,
         Err(_) => LimitOutcome::TooManyValues,
-    }
-}
-
-/// The action of a limit, in the words of the configuration.
-fn action(action: &Action) -> String {
-    match action {
-        Action::Deny(_) => "deny".to_owned(),
-        Action::Delay(span) => format!("delay {}", Span(*span)),
-        Action::Tarpit(span) => format!("tarpit {}", Span(*span)),
-        Action::Ban(ladder) => {
-            let mut words = "ban".to_owned();
-            for (position, length) in ladder.lengths().iter().enumerate() {
-                let before = if position == 0 { " " } else { ", then " };
-                let _ = write!(words, "{before}{}", Span(*length));
-            }
-            words
-        }
-        Action::Challenge => "challenge".to_owned(),
     }
 }
 
