@@ -14,10 +14,6 @@ const SLEEPS: &[(&str, &[(&str, usize)])] = &[
             ("tests/gateway/timeouts.rs", 2),
             ("tests/gateway/upgrade.rs", 1),
             ("tests/gateway/websocket_http2_ends.rs", 1),
-            ("tests/redis/faults.rs", 3),
-            ("tests/redis/outages.rs", 2),
-            ("tests/shared/outage.rs", 6),
-            ("tests/shared/questions.rs", 5),
             ("tests/store/sessions.rs", 6),
             ("src/listen/tests/http2.rs", 2),
             ("src/store/redis/scripts/tests/edges.rs", 1),
@@ -44,7 +40,7 @@ const SLEEPS: &[(&str, &[(&str, usize)])] = &[
         ],
     ),
     (
-        "a client, an application or a process is slow on purpose",
+        "a client, an application or a process is slow, or pauses between requests, on purpose",
         &[
             ("tests/envoy/hanging.rs", 1),
             ("tests/fleet/site.rs", 2),
@@ -54,8 +50,9 @@ const SLEEPS: &[(&str, &[(&str, usize)])] = &[
             ("tests/gateway/replay.rs", 2),
             ("tests/gateway/unix_sockets.rs", 1),
             ("tests/shared/busy.rs", 1),
-            ("tests/shared/exact.rs", 2),
+            ("tests/shared/exact.rs", 1),
             ("tests/shared/leases.rs", 2),
+            ("tests/shared/outage.rs", 3),
             ("tests/shared/outcomes.rs", 1),
             ("tests/store/leases.rs", 1),
             ("src/listen/tests/http2.rs", 2),
@@ -63,6 +60,10 @@ const SLEEPS: &[(&str, &[(&str, usize)])] = &[
             ("src/upstream/tests/bodies.rs", 5),
             ("src/upstream/tests/bursts.rs", 2),
         ],
+    ),
+    (
+        "traffic goes on for a while before, during or after a fault, and is sampled meanwhile",
+        &[("tests/shared/exact.rs", 1), ("tests/shared/outage.rs", 3)],
     ),
     (
         "nothing outside tells of what happens within the gateway or its neighbour meanwhile",

@@ -1,11 +1,21 @@
 //! A server that answers with errors: each fault has a name in the metrics, and the gateway recovers by itself.
 
-use std::time::Duration;
-
 use portcullis::store::redis::{Failure, Mode};
 
 use crate::reach::{Reach, SOON, logged};
-use crate::support::{RedisServer, eventually};
+use crate::support::{RedisServer, eventually, until};
+
+/// How many commands the server has refused so far.
+fn refusals(server: &RedisServer, login: &[&str]) -> i64 {
+    number(&server.cli(&[login, &["INFO", "stats"]].concat()), "total_error_replies:")
+}
+
+/// The number behind this name in what `INFO` says.
+fn number(info: &str, name: &str) -> i64 {
+    let found = info.lines().find_map(|line| line.strip_prefix(name));
+    let digits = found.unwrap_or_default().split(|letter: char| !letter.is_ascii_digit()).next();
+    digits.unwrap_or_default().parse().unwrap_or_default()
+}
 
 /// Breaks the server, checks that the outage has this cause, repairs it, and checks that it is used again within a second.
 async fn goes_and_comes(server: &RedisServer, cause: &str, break_it: &[&str], mend_it: &[&str]) {
@@ -15,7 +25,8 @@ async fn goes_and_comes(server: &RedisServer, cause: &str, break_it: &[&str], me
     assert_eq!(reach.call("a").await.0, Err(Failure::Refused));
     assert_eq!(reach.seen.failures(), [cause]);
     reach.is_away_at_once("a").await;
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    let before = refusals(server, &[]);
+    until("it was probed again, and refused that", || refusals(server, &[]) > before + 1).await;
     reach.is_away_at_once("a").await;
     assert_eq!(reach.causes(), [cause]);
     assert_eq!(server.cli(mend_it), "OK");
@@ -74,7 +85,8 @@ async fn a_wrong_password_is_away_until_it_is_right() {
     assert_eq!(reach.causes(), ["noauth"], "the server has no password at all");
     reach.is_away_at_once("a").await;
     assert_eq!(server.cli(&["CONFIG", "SET", "requirepass", "other"]), "OK");
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    let before = refusals(&server, &["-a", "other"]);
+    until("it was tried again", || refusals(&server, &["-a", "other"]) > before + 1).await;
     assert_eq!(reach.causes(), ["noauth"]);
     server.cli(&["-a", "other", "CONFIG", "SET", "requirepass", "right"]);
     let waited = reach.until_well("a").await;
@@ -200,9 +212,16 @@ async fn an_eviction_policy_that_drops_counters_is_warned_about() {
     let address = server.address().to_string();
     let warned = || logged(&[&address, "maxmemory-policy allkeys-lru"]).len();
     eventually("it is warned about", || warned() == 1);
+    // Each look is a question itself.
+    let mut own = 0;
+    let mut asked = || {
+        own += 1;
+        number(&server.cli(&["INFO", "commandstats"]), "cmdstat_info:calls=") - own
+    };
+    let before = asked();
     server.cli(&["CLIENT", "KILL", "TYPE", "normal"]);
     reach.until_well("a").await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    until("it was asked for its policy again", || asked() > before + 1).await;
     assert_eq!(warned(), 1, "and once");
     assert_eq!(logged(&[&address, "WARN"]).len(), 1 + logged(&[&address, "is down"]).len(), "and nothing else");
 }

@@ -36,7 +36,7 @@ fn unknown<'i>(gateway: &Gateway, ids: &'i [String]) -> Vec<&'i String> {
 }
 
 /// How many stories gateways have written, and the bytes of Redis that all they have written takes.
-fn in_redis(redis: &RedisServer) -> (usize, u64) {
+pub(super) fn in_redis(redis: &RedisServer) -> (usize, u64) {
     let keys = redis.cli(&["KEYS", "*{records}:*"]);
     let hashes = keys.lines().filter(|key| !key.ends_with(":gateways"));
     let sizes = hashes.map(|key| {

@@ -18,6 +18,15 @@ pub async fn until(promise: &str, mut holds: impl FnMut() -> bool) {
     within(promise, PATIENCE, async || holds()).await;
 }
 
+/// Asserts again and again for `span`, while the other tasks of the test go on.
+pub async fn all_the_while(span: Duration, mut asserts: impl AsyncFnMut()) {
+    let waited = Stopwatch::start();
+    while waited.elapsed() < span {
+        asserts().await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
 /// Waits until `holds` returns true, while the other tasks of the test go on. After `span` the test fails with `promise`.
 pub async fn within(promise: &str, span: Duration, mut holds: impl AsyncFnMut() -> bool) {
     let waited = Stopwatch::start();

@@ -51,7 +51,7 @@ pub use self::gateway::Gateway;
 pub use self::hanging::HangingFiles;
 pub use self::haproxy::Haproxy;
 pub use self::hydra::hydra;
-pub use self::in_time::{in_time, until, within};
+pub use self::in_time::{all_the_while, in_time, until, within};
 pub use self::judged_targets::check_judged_targets;
 pub use self::ledger::{Arrival, Ledger, surely_decided_within};
 pub use self::masks::{key_without_digits, without_digits};
