@@ -1,5 +1,6 @@
 //! The event stream, as server-sent events.
 
+use std::cmp::Reverse;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,13 +15,14 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 use http_body::Frame;
+use serde_json::Value;
 use tokio::time::timeout;
 
 use super::AdminState;
 use super::problem::Problem;
+use super::shared::{Missing, Others, SIGN_INS};
 use crate::admin::input::Query;
 use crate::api::events::EventResponse;
-use crate::record::Event;
 use crate::record::event_stream::{StreamItem, Subscription};
 use crate::record::history::MAX_MINUTES;
 use crate::words::clock::{Timestamp, wall};
@@ -32,7 +34,8 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// Live events
 ///
-/// Server-sent events from now on: denials, delays, tarpits, challenges, bans, unbans, reloads. Each has an `id`, an `event`
+/// Server-sent events from now on: denials, delays, tarpits, challenges, bans, unbans, reloads, sign-ins after
+/// failures. Each has an `id`, an `event`
 /// and one line of JSON as its `data`. A comment every 15 seconds keeps the connection open. It has at most 500 denials
 /// and delays a second. What it leaves out, and what a reader that is too slow loses, is told by the event `lost` with a
 /// number. The stream ends when the gateway stops or its token changes.
@@ -57,10 +60,10 @@ pub(super) async fn stream(State(state): State<Arc<AdminState>>) -> Result<impl 
     Ok(([(CONTENT_TYPE, EVENT_STREAM)], Body::new(EventBody { first: Some(first), next })))
 }
 
-/// The newest bans, unbans and reloads
+/// The newest bans, unbans, reloads and sign-ins after failures
 ///
 /// The newest first: 500 bans and unbans, also those of other gateways that this one has heard of, and 100 reloads of this
-/// gateway, since it started. What was denied or delayed is counted at `/api/v1/top` and told at `/api/v1/requests`.
+/// gateway, since it started; 200 sign-ins after failures of each gateway. What was denied or delayed is counted at `/api/v1/top` and told at `/api/v1/requests`.
 #[utoipa::path(
     get,
     path = "/api/v1/events/recent",
@@ -73,11 +76,20 @@ pub(super) async fn stream(State(state): State<Arc<AdminState>>) -> Result<impl 
 pub(super) async fn recent(
     State(state): State<Arc<AdminState>>,
     RawQuery(query): RawQuery,
-) -> Result<Json<Vec<Event>>, Problem> {
+) -> Result<(Missing, Json<Vec<Value>>), Problem> {
     let query = Query::read(query.as_deref(), &["minutes"])?;
     let minutes = query.number("minutes", DEFAULT_MINUTES, 1..=MAX_MINUTES)?;
     let since = Timestamp::from_micros(wall().as_micros().saturating_sub(minutes * 60_000_000));
-    Ok(Json(state.event_bus.past().since(since).into_iter().map(Arc::unwrap_or_clone).collect()))
+    let own = state.event_bus.past().since(since);
+    let mut events: Vec<Value> = own.iter().map(|event| event.for_operators()).collect();
+    let others = Others::ask(&state, &[SIGN_INS.to_owned()], None).await;
+    let sign_ins = others.contents().filter_map(|content| serde_json::from_slice::<Vec<Value>>(content).ok()).flatten();
+    let since = since.to_string();
+    // Times are written alike, so that their texts are in their order.
+    let time = |event: &Value| event["time"].as_str().unwrap_or_default().to_owned();
+    events.extend(sign_ins.filter(|event| time(event) >= since));
+    events.sort_by_key(|event| Reverse(time(event)));
+    Ok((others.missing(), Json(events)))
 }
 
 const DEFAULT_MINUTES: u64 = 60;

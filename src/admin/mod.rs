@@ -1,5 +1,6 @@
 //! The admin listener: health checks and metrics for monitoring, and an API and a dashboard for operators.
 
+mod attacks;
 mod auth;
 mod bans;
 mod config;
@@ -19,6 +20,7 @@ mod state;
 mod status;
 mod top;
 
+pub use self::attacks::watch_sign_ins;
 pub use self::auth::Token;
 pub use self::config::{LoadedConfig, ReloadRefusal, ReloadReply, ReloadReport, ReloadRequest};
 pub use self::health::Readiness;

@@ -18,7 +18,7 @@ use crate::admin::auth::PeerAddress;
 use crate::admin::input::TakenInputs;
 use crate::admin::openapi::Document;
 use crate::admin::{
-    Token, auth, bans, config, events, health, history, input, limits, openapi, page, problem, requests, session,
+    Token, attacks, auth, bans, config, events, health, history, input, limits, openapi, page, problem, requests, session,
     status, top,
 };
 use crate::listen;
@@ -121,6 +121,7 @@ fn described_routes() -> OpenApiRouter<Arc<AdminState>> {
         .routes(routes!(requests::list))
         .routes(routes!(requests::show))
         .routes(routes!(top::top))
+        .routes(routes!(attacks::attacks))
         .routes(routes!(status::advice))
 }
 

@@ -15,6 +15,7 @@ use super::{AdminRules, GatewayIdentity, LoadedConfig, ReloadReport, ReloadReque
 use crate::listen::ListenAddress;
 use crate::listen::tls::NameExpiries;
 use crate::record::advice::Advisor;
+use crate::record::attacks::Attacks;
 use crate::record::heavy_keys::KeyTables;
 use crate::record::kept_requests::KeptRequests;
 use crate::record::{EventBus, Gauges, Metrics};
@@ -38,6 +39,7 @@ pub struct AdminSources {
     pub kept_requests: Arc<KeptRequests>,
     pub key_tables: Arc<KeyTables>,
     pub advisor: Arc<Advisor>,
+    pub attacks: Arc<Attacks>,
 }
 
 /// Shared by all handlers.
@@ -52,6 +54,7 @@ pub struct AdminState {
     pub(super) reload_requests: mpsc::Sender<ReloadRequest>,
     pub(super) identity: GatewayIdentity,
     pub(super) advisor: Arc<Advisor>,
+    pub(super) attacks: Arc<Attacks>,
     /// What the gateways on one Redis know of each other; `None`: the store is in this process.
     pub(super) records: Option<SharedRecords>,
     /// Where requests are accepted.
@@ -87,6 +90,7 @@ impl AdminState {
             kept_requests,
             key_tables,
             advisor,
+            attacks,
         } = sources;
         let records = SharedRecords::of(&store, Arc::clone(&identity.id));
         let (config, last_reload) = (ArcSwap::from_pointee(config), ArcSwapOption::empty());
@@ -102,6 +106,7 @@ impl AdminState {
             reload_requests,
             identity,
             advisor,
+            attacks,
             records,
             listeners: ArcSwap::default(),
             name_expiries: ArcSwap::default(),

@@ -19,14 +19,14 @@ use crate::words::clock::{Timestamp, wall};
 ///
 /// The busiest keys of a limit, or without `limit` the busiest clients: addresses cut to `client_ip.ipv4_prefix` or
 /// `ipv6_prefix`, as the configuration was when they asked. `denied` counts every request that was denied, and
-/// under a limit also those that it held. The header
+/// under a limit also those that it held; `failed` those whose outcome was a failure. The header
 /// `X-Portcullis-Missing` names the gateways that did not answer within 300 ms: what they counted last is not in it.
 #[utoipa::path(
     get,
     path = "/api/v1/top",
     params(
         ("limit" = Option<String>, Query, description = "The name of a limit."),
-        ("by" = Option<String>, Query, description = "`denied` or `requests`. Left out: `denied`."),
+        ("by" = Option<String>, Query, description = "`denied`, `requests` or `failures`. Left out: `denied`."),
         ("n" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "Left out: 20."),
         ("minutes" = Option<u64>, Query, minimum = 1, maximum = 1440, description = "Left out: 10."),
     ),
@@ -43,7 +43,7 @@ pub(super) async fn top(
     let query = Query::read(query.as_deref(), &["limit", "by", "n", "minutes"])?;
     let minutes = query.number("minutes", DEFAULT_MINUTES, 1..=MAX_MINUTES)?;
     let most = query.number("n", DEFAULT_MOST, 1..=MAX_MOST)?;
-    let by = query.word("by", Order::Denied, &[("denied", Order::Denied), ("requests", Order::Requests)])?;
+    let by = query.word("by", Order::Denied, &[("denied", Order::Denied), ("requests", Order::Requests), ("failures", Order::Failed)])?;
     let table = match query.text("limit") {
         Some(name) => state.key_tables.limit(&known_limit(&state, name)?),
         None => Arc::clone(state.key_tables.clients()),
@@ -72,6 +72,7 @@ fn busy_key(counts: &KeyCounts) -> BusyKeyResponse {
         key: Viewer::ThisGateway.values(&counts.key),
         requests: counts.requests,
         denied: counts.denied,
+        failed: counts.failed,
         first: counts.first.to_string(),
         last: counts.last.to_string(),
     }

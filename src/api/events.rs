@@ -51,16 +51,27 @@ pub struct EventResponse {
     /// As a sentence.
     #[schema(nullable = false)]
     pub reason: Option<String>,
+    /// The account that was signed in to: in clear on the gateway that saw it.
+    #[schema(nullable = false)]
+    pub account: Option<String>,
+    /// How often it failed within the hour before.
+    #[schema(nullable = false)]
+    pub failures: Option<u64>,
+    /// From how many clients it failed, at most.
+    #[schema(nullable = false)]
+    pub clients: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, ToSchema)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum EventWord {
     Denial,
     Delay,
     Ban,
     Unban,
     Reload,
+    /// Somebody has signed in to an account that failed several times within the hour, and is no known client of it.
+    SignedInAfterFailures,
 }
 
 impl EventWord {
@@ -71,6 +82,7 @@ impl EventWord {
             Self::Ban => "ban",
             Self::Unban => "unban",
             Self::Reload => "reload",
+            Self::SignedInAfterFailures => "signed_in_after_failures",
         }
     }
 }
@@ -83,10 +95,79 @@ pub struct BusyKeyResponse {
     pub key: BTreeMap<String, String>,
     pub requests: u64,
     pub denied: u64,
+    /// Requests whose outcome was a failure, on routes that have one.
+    pub failed: u64,
     /// Its first request in that time.
     #[schema(format = DateTime)]
     pub first: String,
     /// Its last request.
     #[schema(format = DateTime)]
     pub last: String,
+}
+
+// What is attacked.
+
+/// Requests that belong together.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct Attack {
+    pub id: String,
+    /// `guessing`: few accounts. `stuffing`: many accounts. `spraying`: about one password for each of many accounts, from many
+    /// clients. `flood`: no account is known.
+    pub kind: String,
+    pub route: String,
+    /// The limit that denied most of it.
+    #[schema(required)]
+    pub limit: Option<String>,
+    #[schema(format = DateTime)]
+    pub since: String,
+    /// Its last request.
+    #[schema(format = DateTime)]
+    pub last: String,
+    /// No request of it came for five minutes.
+    pub over: bool,
+    pub requests: u64,
+    pub denied: u64,
+    pub failed: u64,
+    pub signed_in: u64,
+    /// How many there are of each.
+    pub clients: u64,
+    pub accounts: u64,
+    /// The fewest networks that hold 90 % of its requests and few others, the heaviest first.
+    #[schema(inline)]
+    pub networks: Vec<AttackNetwork>,
+    /// The most frequent user agents.
+    #[schema(inline)]
+    pub agents: Vec<AttackAgent>,
+    /// The accounts with the most requests, those first that were signed in to. In clear on the gateway that saw them.
+    #[schema(inline)]
+    pub names: Vec<AttackedAccount>,
+    /// How many clients with a success before were denied meanwhile.
+    pub others_denied: u64,
+    pub sentence: String,
+    /// The command that would end it. Null: no address is known.
+    #[schema(required)]
+    pub ban: Option<String>,
+    /// How many clients with a success lately that ban would meet.
+    pub would_hit: u64,
+}
+
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct AttackNetwork {
+    pub network: String,
+    pub clients: u64,
+    pub requests: u64,
+}
+
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct AttackAgent {
+    /// The first 120 characters. Empty: there was none.
+    pub agent: String,
+    pub requests: u64,
+}
+
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct AttackedAccount {
+    pub account: String,
+    pub failed: u64,
+    pub signed_in: u64,
 }

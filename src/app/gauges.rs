@@ -30,7 +30,8 @@ use crate::words::clock::Timestamp;
 /// Short beside a step of the history, so that each count falls into the step in which it happened.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Reads the counters for the history, ends the minutes of the counts by key, and judges what looks misconfigured. Never
+/// Reads the counters for the history, ends the minutes of the counts by key, puts attacks together, and judges what looks
+/// misconfigured. Never
 /// returns.
 pub(super) async fn run(live: Arc<ArcSwap<Snapshot>>, sinks: Sinks) {
     let mut ticks = interval(INTERVAL);
@@ -40,6 +41,8 @@ pub(super) async fn run(live: Arc<ArcSwap<Snapshot>>, sinks: Sinks) {
         let now = clock::wall();
         sinks.metrics().history().read_counters(now);
         sinks.key_tables().finish_minutes(now);
+        let last_minute = || sinks.metrics().history().report(1, now);
+        sinks.attacks().gather(sinks.kept_requests(), last_minute, now);
         let observed = observe(&live.load(), &sinks, now);
         sinks.advisor().judge(&observed, now);
     }

@@ -189,6 +189,7 @@ impl App {
         self.listeners.serve_all(bound, &self.workers, &self.connections);
         self.control.set_listeners(self.addresses(), self.listeners.name_expiries());
         tokio::spawn(admin::publish_records(Arc::clone(&self.control)));
+        tokio::spawn(admin::watch_sign_ins(Arc::clone(&self.control)));
         self.admin = admin.map(|bound| AdminListener::serve(bound, &self.control));
     }
 }
@@ -235,6 +236,7 @@ fn admin_sources(
         kept_requests: Arc::clone(sinks.kept_requests()),
         key_tables: Arc::clone(sinks.key_tables()),
         advisor: Arc::clone(sinks.advisor()),
+        attacks: Arc::clone(sinks.attacks()),
     }
 }
 

@@ -59,6 +59,8 @@ enum Command {
     Why(remote::why::Arguments),
     /// Show who asks most: the busiest clients, or the busiest keys of a limit
     Top(remote::top::Arguments),
+    /// Show what is attacked: by whom, which accounts, and the ban that would end it
+    Attacks(remote::top::AttacksArguments),
     /// Print denials, bans and other events of a running gateway as they happen
     Events(remote::events::Arguments),
     /// Print how a running gateway is: its configuration, store, applications, and the other gateways
@@ -108,6 +110,7 @@ fn run_command(command: Command) -> anyhow::Result<Exit> {
         Command::Bans(arguments) => remote::bans::bans(&arguments),
         Command::Why(arguments) => remote::why::why(&arguments),
         Command::Top(arguments) => remote::top::top(&arguments),
+        Command::Attacks(arguments) => remote::top::attacks(&arguments),
         Command::Events(arguments) => remote::events::events(&arguments),
         Command::Status(arguments) => remote::status::status(&arguments),
         Command::Advice(arguments) => remote::status::advice(&arguments),

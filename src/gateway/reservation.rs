@@ -88,6 +88,11 @@ impl Reservation {
         live.policy.routes.get(pending.route).outcome.as_ref()
     }
 
+    /// Whether the client is a known one of the name in the request. `None`: nothing waits for the outcome.
+    pub fn is_known_client(&self) -> Option<bool> {
+        Some(self.reserved.as_ref()?.pending.as_ref()?.pending.is_known_client)
+    }
+
     /// Whether concurrency slots are given back at the end of the request.
     pub fn holds_slots(&self) -> bool {
         self.reserved.as_ref().is_some_and(|reserved| !reserved.slots.is_empty())

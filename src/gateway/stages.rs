@@ -12,6 +12,7 @@ use super::snapshot::Snapshot;
 use crate::gateway::fault::CallFault;
 use crate::gateway::headers;
 use crate::listen::Connection;
+use crate::record::attacks::SignInAttempt;
 use crate::record::kept_requests::KeptRequest;
 use crate::record::{AppliedLimit, DecisionLabel, ObservedOutcome, RequestRecord, TraceId, UpstreamRecord};
 use crate::rules::client::Identity;
@@ -164,6 +165,8 @@ pub struct Decided {
     pub applied_limit: Option<Box<AppliedLimit>>,
     /// The hashes of keys with a login name, where the log shows them.
     pub keys: Vec<(LimitId, KeyHash)>,
+    /// `None`: the route has no `outcome`, or the request does not pass.
+    pub sign_in: Option<Box<SignInAttempt>>,
     /// The story of the request so far; `None` for a request that passes at once.
     pub story: Option<Box<KeptRequest>>,
     /// How long the decision took; `None` when nothing was decided.
@@ -207,6 +210,7 @@ impl Decided {
             retry_after: None,
             applied_limit: None,
             keys: Vec::new(),
+            sign_in: None,
             story: None,
             took: None,
         }
@@ -256,6 +260,7 @@ impl Decided {
             retry_after: retry_after(denial),
             applied_limit,
             keys: Vec::new(),
+            sign_in: None,
             story,
             took: Some(took),
         }
@@ -400,6 +405,7 @@ impl<'a> RecordedHead<'a> {
             bytes_out: ended.bytes_out,
             applied_limit: decided.applied_limit.as_deref(),
             keys: &decided.keys,
+            sign_in: decided.sign_in.as_deref(),
         }
     }
 }

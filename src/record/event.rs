@@ -12,11 +12,13 @@ use ipnet::IpNet;
 use parking_lot::Mutex;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::record::Metrics;
+use crate::record::attacks::Account;
 use crate::record::audit::{AuditContext, AuditError, AuditSettings, AuditTrail, StreamAppender};
 use crate::record::event_stream::{EventStream, PastEvents};
 use crate::record::notify::{NotifySettings, WebhookChannels};
@@ -52,6 +54,18 @@ pub struct Event {
     pub ban: Option<Box<str>>,
     /// As a sentence.
     pub reason: Option<Box<str>>,
+    /// The account that was signed in to, and its failures before.
+    pub account: Option<FailedAccount>,
+}
+
+/// An account that failed before somebody signed in to it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct FailedAccount {
+    pub account: Account,
+    /// Within the hour before.
+    pub failures: u64,
+    /// From how many clients.
+    pub clients: u64,
 }
 
 /// A network whose ban begins or is lifted.
@@ -70,6 +84,8 @@ pub enum EventKind {
     Ban,
     Unban,
     Reload,
+    /// Somebody has signed in to an account that failed several times.
+    SignedInAfterFailures,
 }
 
 impl EventKind {
@@ -80,6 +96,7 @@ impl EventKind {
             Self::Ban => "ban",
             Self::Unban => "unban",
             Self::Reload => "reload",
+            Self::SignedInAfterFailures => "signed_in_after_failures",
         }
     }
 }
@@ -103,6 +120,7 @@ impl Event {
             banned_network: None,
             ban: None,
             reason: None,
+            account: None,
         }
     }
 
@@ -115,6 +133,15 @@ impl Event {
     /// One line of JSON, without a line end.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("keys are text, and writing to a string does not fail")
+    }
+
+    /// As operators see it who ask this gateway: names of accounts are in clear.
+    pub fn for_operators(&self) -> Value {
+        let mut json = json!(self);
+        if let Some(failed) = &self.account {
+            json["account"] = json!(failed.account.name);
+        }
+        json
     }
 
     /// Every known field as text, under its name in the JSON. For sinks that store only text.
@@ -132,12 +159,14 @@ impl Event {
             ("client", self.client.and_then(|client| owned(client.to_string()))),
             ("until", self.until.and_then(|until| owned(until.to_string()))),
             ("for", self.span.and_then(|span| owned(span.as_secs_f64().to_string()))),
+            ("failures", self.account.as_ref().and_then(|failed| owned(failed.failures.to_string()))),
+            ("clients", self.account.as_ref().and_then(|failed| owned(failed.clients.to_string()))),
         ];
         let optional = self.optional_texts().map(|(name, text)| (name, text.map(Cow::Borrowed)));
         all.into_iter().chain(optional).filter_map(|(name, text)| Some((name, text?))).collect()
     }
 
-    fn optional_texts(&self) -> [(&'static str, Option<&str>); 7] {
+    fn optional_texts(&self) -> [(&'static str, Option<&str>); 8] {
         [
             ("list", self.list.as_deref()),
             ("route", self.route.as_deref()),
@@ -146,6 +175,7 @@ impl Event {
             ("address", self.address.as_deref()),
             ("ban", self.ban.as_deref()),
             ("reason", self.reason.as_deref()),
+            ("account", self.account.as_ref().map(|failed| &*failed.account.masked)),
         ]
     }
 }
@@ -173,6 +203,10 @@ impl Serialize for Event {
             if let Some(text) = text {
                 map.serialize_entry(name, text)?;
             }
+        }
+        if let Some(FailedAccount { failures, clients, .. }) = &self.account {
+            map.serialize_entry("failures", failures)?;
+            map.serialize_entry("clients", clients)?;
         }
         map.end()
     }

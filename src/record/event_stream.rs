@@ -115,7 +115,7 @@ impl EventStream {
 
     pub(super) fn publish(&self, event: &Event) {
         if self.has_subscribers() {
-            let (kind, json) = (event.kind, event.to_json());
+            let (kind, json) = (event.kind, event.for_operators().to_string());
             // Locked while sending, so that the numbers arrive in order.
             let mut latest = self.latest.lock();
             *latest += 1;
@@ -181,12 +181,14 @@ impl Subscription {
     }
 }
 
-// The newest bans, unbans and reloads, for the list of recent events.
+// The newest bans, unbans, reloads and sign-ins after failures, for the list of recent events.
 
 /// A few hundred bytes each.
 pub const MOST_BANS: usize = 500;
 
 pub const MOST_RELOADS: usize = 100;
+
+pub const MOST_SIGN_INS: usize = 200;
 
 /// The end of a ban that another gateway has set shifts by the way of its message.
 const LONGEST_DELIVERY: Duration = Duration::from_secs(1);
@@ -198,6 +200,7 @@ pub struct PastEvents {
     /// The oldest first.
     bans: Mutex<VecDeque<Arc<Event>>>,
     reloads: Mutex<VecDeque<Arc<Event>>>,
+    sign_ins: Mutex<VecDeque<Arc<Event>>>,
 }
 
 impl PastEvents {
@@ -213,13 +216,20 @@ impl PastEvents {
                 }
             }
             EventKind::Reload => push(&mut self.reloads.lock(), event, MOST_RELOADS),
+            EventKind::SignedInAfterFailures => push(&mut self.sign_ins.lock(), event, MOST_SIGN_INS),
             EventKind::Denial | EventKind::Delay => {}
         }
     }
 
+    /// Who signed in after failures, the oldest first.
+    pub fn sign_ins(&self) -> Vec<Arc<Event>> {
+        self.sign_ins.lock().iter().map(Arc::clone).collect()
+    }
+
     /// The kept events since that moment, the newest first.
     pub fn since(&self, moment: Timestamp) -> Vec<Arc<Event>> {
-        let mut events: Vec<_> = self.bans.lock().iter().chain(&*self.reloads.lock()).map(Arc::clone).collect();
+        let kept = [&self.bans, &self.reloads, &self.sign_ins];
+        let mut events: Vec<_> = kept.iter().flat_map(|kept| kept.lock().iter().map(Arc::clone).collect::<Vec<_>>()).collect();
         events.retain(|event| event.time >= moment);
         events.sort_by_key(|event| std::cmp::Reverse(event.time));
         events

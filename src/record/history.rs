@@ -40,6 +40,12 @@ fn ensure(counts: &mut Counts, steps: u64, name: &str, decision: &str) {
 pub(super) const CHUNK_STEPS: u64 = 60;
 
 impl HistoryReport {
+    /// How many requests a route had.
+    pub fn requests_of(&self, route: &str) -> u64 {
+        let Some(decisions) = self.routes.get(route) else { return 0 };
+        DecisionLabel::ALL.iter().filter_map(|label| decisions.get(label.as_str())).flatten().sum()
+    }
+
     /// The steps of the last `minutes`, the current one last, in which nothing was counted yet.
     pub fn of_last(minutes: u64, now: Timestamp) -> Self {
         let steps = minutes * STEPS_PER_MINUTE;

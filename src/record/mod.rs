@@ -6,6 +6,7 @@
 
 pub mod access_log;
 pub mod advice;
+pub mod attacks;
 pub mod audit;
 pub mod event;
 pub mod event_stream;

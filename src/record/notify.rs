@@ -235,7 +235,7 @@ impl WebhookChannel {
     }
 
     /// Queues a notification, unless the same limit and key had one lately. Does not wait.
-    pub(in crate::record) fn notify(&self, event: &Arc<Event>, limit: &Arc<str>, key: KeyHash, now: Timestamp) {
+    pub fn notify(&self, event: &Arc<Event>, limit: &Arc<str>, key: KeyHash, now: Timestamp) {
         let verdict = self.suppression.lock().check(limit, key, now);
         match verdict {
             SendVerdict::Send { suppressed } => {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::access_log::LineContext;
 use super::advice::UnlimitedLogins;
+use super::attacks::Attacks;
 use super::event::EventKind;
 use super::heavy_keys::KeyTable;
 use super::kept_requests::{DecisionFacts, KeptRequest, KeptRequests, PolicyFacts};
@@ -19,7 +20,8 @@ use super::{
 };
 use crate::rules::decision::Policy;
 use crate::rules::key::{KeyHash, Selector};
-use crate::rules::limit::{Limit, LimitId};
+use crate::rules::limit::{ChannelId, Limit, LimitId};
+use crate::rules::outcome::Outcome;
 use crate::rules::route::{RouteId, UpstreamId};
 use crate::words::clock;
 use crate::words::clock::{Clock, Timestamp};
@@ -42,6 +44,9 @@ pub struct Recorder {
     limits: Vec<LimitMetrics>,
     /// The channels that each limit notifies, by `LimitId`.
     channels: Vec<Vec<Arc<WebhookChannel>>>,
+    /// The channels that hear of sign-ins after failures, by `RouteId`.
+    sign_in_channels: Vec<Vec<Arc<WebhookChannel>>>,
+    attacks: Arc<Attacks>,
     kept_requests: Arc<KeptRequests>,
     /// Counts requests by client.
     clients: Arc<KeyTable>,
@@ -94,6 +99,8 @@ impl Recorder {
             shown_routes: Arc::default(),
             limits: policy.limits.iter().map(|limit| LimitMetrics::new(&limit.name)).collect(),
             channels: Vec::new(),
+            sign_in_channels: Vec::new(),
+            attacks: Arc::clone(&sinks.attacks),
             tracer: None,
             unlimited_logins: UnlimitedLogins::new(policy),
             logged_keys: policy.limits.iter().map(|limit| settings.requests && has_login_name(limit)).collect(),
@@ -108,14 +115,13 @@ impl Recorder {
         }
     }
 
-    /// Sets the webhook channels that the limits of `policy` notify. A shadow limit notifies none.
+    /// Sets the webhook channels that the limits and the sign-ins of `policy` notify. A shadow limit notifies none.
     #[must_use]
     pub fn with_channels(mut self, policy: &Policy, channels: &WebhookChannels) -> Self {
-        let channels_of = |limit: &Limit| {
-            let ids = limit.then.notify.iter().filter(|_| !limit.shadow);
-            ids.filter_map(|id| channels.get(*id)).map(Arc::clone).collect()
-        };
-        self.channels = policy.limits.iter().map(channels_of).collect();
+        let found = |ids: &[ChannelId]| ids.iter().filter_map(|id| channels.get(*id)).map(Arc::clone).collect();
+        let of_limit = |limit: &Limit| found(if limit.shadow { &[] } else { &limit.then.notify });
+        self.channels = policy.limits.iter().map(of_limit).collect();
+        self.sign_in_channels = policy.routes.all().iter().map(|route| found(&route.sign_in_channels())).collect();
         self
     }
 
@@ -214,6 +220,7 @@ impl Recorder {
     pub fn record(&self, request: &RequestRecord<'_>) {
         self.count(request);
         self.unlimited_logins.count(request);
+        self.note_sign_in(request);
         self.report(request);
         if let Some(RequestLog { lines, format, query }) = &self.log {
             let context = LineContext {
@@ -223,6 +230,24 @@ impl Recorder {
                 limits: &self.limits,
             };
             lines.append(|line| access_log::write(line, *format, clock::wall(), request, &context));
+        }
+    }
+
+    /// Counts a failure under each key, and notes who signed in or failed.
+    fn note_sign_in(&self, request: &RequestRecord<'_>) {
+        let (Some(sign_in), Some(route), Some(outcome)) = (request.sign_in, request.route, request.outcome) else { return };
+        let now = clock::wall();
+        if outcome.outcome() == Some(Outcome::Failure) {
+            if let Some((client, key)) = &sign_in.client {
+                self.clients.count_failed(*client, now, key);
+            }
+            for (limit, hash, key) in &sign_in.keys {
+                self.keys_of(*limit).count_failed(*hash, now, key);
+            }
+        }
+        if let Some(name) = self.route(Some(route)).route.name() {
+            let channels = self.sign_in_channels.get(usize::from(route.0)).map_or(&[][..], Vec::as_slice);
+            self.attacks.note(request, &name, channels, now);
         }
     }
 

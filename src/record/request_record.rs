@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::{Method, StatusCode, Version};
 
 use super::TraceId;
+use super::attacks::SignInAttempt;
 use crate::rules::client::Identity;
 use crate::rules::decision::{Denial, DenialCause, LimitReport, Penalty};
 use crate::rules::key::KeyHash;
@@ -63,6 +64,8 @@ pub struct RequestRecord<'a> {
     pub applied_limit: Option<&'a AppliedLimit>,
     /// The hashes of the keys with a login name under which limits counted the request, as logs show them.
     pub keys: &'a [(LimitId, KeyHash)],
+    /// `None`: the route has no `outcome`, or the request did not pass.
+    pub sign_in: Option<&'a SignInAttempt>,
 }
 
 /// The limit that denied or held a request.

@@ -14,6 +14,7 @@ use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
 
 use super::advice::Advisor;
+use super::attacks::Attacks;
 use super::heavy_keys::KeyTables;
 use super::kept_requests::KeptRequests;
 use super::spans::SpanExporters;
@@ -33,6 +34,7 @@ pub struct Sinks {
     pub(super) key_tables: Arc<KeyTables>,
     span_exporters: Arc<SpanExporters>,
     pub(super) advisor: Arc<Advisor>,
+    pub(super) attacks: Arc<Attacks>,
     /// The format where the configuration names none.
     pub(super) default_format: LogFormat,
 }
@@ -55,6 +57,7 @@ impl Sinks {
             key_tables: Arc::default(),
             span_exporters: Arc::default(),
             advisor: Arc::default(),
+            attacks: Arc::default(),
             default_format: LogFormat::Json,
         }
     }
@@ -66,6 +69,11 @@ impl Sinks {
     /// Advice about probable misconfigurations.
     pub fn advisor(&self) -> &Arc<Advisor> {
         &self.advisor
+    }
+
+    /// What is attacked, and which sign-ins follow failures.
+    pub fn attacks(&self) -> &Arc<Attacks> {
+        &self.attacks
     }
 
     pub fn event_bus(&self) -> &Arc<EventBus> {

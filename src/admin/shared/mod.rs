@@ -14,7 +14,7 @@ use axum::response::{IntoResponseParts, ResponseParts};
 use http::{HeaderName, HeaderValue};
 
 pub(super) use self::publish::{
-    BUSY_KEYS_PARTS, HISTORY_PARTS, PublishedStories, STATUS, StatusRecord, busy_keys, history, story,
+    ATTACKS, FAILURES, SIGN_INS, BUSY_KEYS_PARTS, HISTORY_PARTS, PublishedStories, STATUS, StatusRecord, busy_keys, history, story,
 };
 pub use self::publish::{publish_last_records, publish_records};
 use crate::admin::AdminState;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use tokio::task::yield_now;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout_at};
 use tracing::warn;
@@ -21,6 +22,9 @@ use crate::words::clock::{Timestamp, wall};
 
 /// Others know what happened within five seconds, also when nobody has asked before this gateway died.
 const INTERVAL: Duration = Duration::from_secs(4);
+
+/// A sign-in that follows failures on another gateway is an event within five seconds.
+const FAILURES_INTERVAL: Duration = Duration::from_secs(2);
 
 /// When Redis is tried again. While it is known to be down, that costs nothing.
 const RETRY: Duration = Duration::from_millis(500);
@@ -49,12 +53,14 @@ const KEPT_FOR_THE_END: Duration = Duration::from_millis(500);
 /// the store is not shared, otherwise never.
 pub async fn publish_records(state: Arc<AdminState>) {
     let Some(records) = &state.records else { return };
-    let mut ticks = interval(INTERVAL);
+    let (mut ticks, mut failure_ticks) = (interval(INTERVAL), interval(FAILURES_INTERVAL));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    failure_ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut is_refused, mut has_backlog) = (false, false);
     loop {
         let occasion = tokio::select! {
             _ = ticks.tick() => Occasion::Tick,
+            _ = failure_ticks.tick() => Occasion::Failures,
             () = records.write_requested() => Occasion::Question,
             () = sleep(BATCH_PACE), if has_backlog => Occasion::Backlog,
         };
@@ -63,7 +69,7 @@ pub async fn publish_records(state: Arc<AdminState>) {
         if published == Err(RecordsUnavailable::Away) {
             ticks.reset_after(RETRY);
         }
-        has_backlog = published == Ok(Published::Part);
+        has_backlog = published == Ok(Published::Part) || has_backlog && occasion == Occasion::Failures;
         let refused = published == Err(RecordsUnavailable::Refused);
         if refused && !is_refused {
             warn!(
@@ -102,6 +108,8 @@ async fn publish_all(state: &AdminState, records: &SharedRecords) -> Result<(), 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Occasion {
     Tick,
+    /// Others compare their successes with the failures here.
+    Failures,
     /// Gateways have asked. The stories that nobody asks for can wait where some were published a moment ago.
     Question,
     /// There were more stories than are written at once.
@@ -126,11 +134,18 @@ async fn publish(
     if begins_anew {
         stories.forget();
     }
+    if occasion == Occasion::Failures && !begins_anew {
+        records.write(vec![failures(state)], &QuestionsToAnswer::default()).await?;
+        return Ok(Published::All);
+    }
     let (mut fields, mut questions) = (Vec::new(), QuestionsToAnswer::default());
     if begins_anew || occasion != Occasion::Backlog {
         questions = records.questions_to_answer();
         fields = counts(state, begins_anew);
         fields.push(Field { name: STATUS.to_owned(), content: StatusRecord::of(state).to_bytes() });
+        fields.push(Field { name: ATTACKS.to_owned(), content: state.attacks.record().to_bytes() });
+        fields.push(Field { name: SIGN_INS.to_owned(), content: sign_ins(state) });
+        fields.push(failures(state));
         if occasion != Occasion::Question || !stories.were_published_within(INTERVAL) {
             stories.look(&state.kept_requests);
         }
@@ -150,6 +165,19 @@ async fn publish(
         records.remove(names).await?;
     }
     Ok(if stories.has_backlog() { Published::Part } else { Published::All })
+}
+
+/// Which accounts failed lately.
+fn failures(state: &AdminState) -> Field {
+    let failures = state.attacks.failures_record(wall());
+    let content = postcard::to_stdvec(&failures).expect("hashes and counts can be written");
+    Field { name: FAILURES.to_owned(), content }
+}
+
+/// The events of sign-ins after failures, with masked names.
+fn sign_ins(state: &AdminState) -> Vec<u8> {
+    let events = state.event_bus.past().sign_ins();
+    serde_json::to_vec(&events.iter().map(|event| json!(**event)).collect::<Vec<_>>()).expect("events are JSON")
 }
 
 /// The history and the counts by key: the current part of each and the one before where that has just ended, or all of the
@@ -173,6 +201,15 @@ fn counts(state: &AdminState, of_last_hour: bool) -> Vec<Field> {
 
 /// How it is.
 pub(in crate::admin) const STATUS: &str = "status";
+
+/// What is attacked there.
+pub(in crate::admin) const ATTACKS: &str = "attacks";
+
+/// Which accounts failed there.
+pub(in crate::admin) const FAILURES: &str = "failures";
+
+/// Who signed in there after failures.
+pub(in crate::admin) const SIGN_INS: &str = "sign_ins";
 
 /// So many tens of minutes of the history are kept, and so many minutes of the counts by key: more than an hour has, so that
 /// none is written over within the hour.

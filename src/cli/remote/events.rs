@@ -29,7 +29,7 @@ Examples:
   portcullis events --since 10m
   portcullis events --format json | jq 'select(.event == \"ban\")'
 
-One line for each denial, delay, ban, unban and reload from now on, until the gateway ends or Ctrl-C.
+One line for each denial, delay, ban, unban, reload and sign-in after failures from now on, until the gateway ends or Ctrl-C.
 Keys are masked. Of more than 500 denials and delays in a second, and for a reader that is too slow, a line says how many
 are not shown: `portcullis top` counts all of them.
 With --since: what limits denied or held in that time, one line for each limit and key, and bans, unbans and reloads, those
@@ -124,6 +124,7 @@ fn event_line(event: &Value) -> String {
         text("list").map(|list| format!("list {list}")),
         key.filter(|key| !key.is_empty()),
         text("address").map(str::to_owned),
+        text("account").map(|account| format!("account {account}")),
         text("client").map(|client| format!("client {client}")),
         text("until").map(|until| format!("until {until}")),
         text("route").map(|route| format!("route {route}")),
@@ -244,7 +245,7 @@ impl EventResponse {
 
     /// Who is banned; `None`: it is a reload.
     fn subject(&self) -> Option<String> {
-        self.address.clone().or_else(|| self.key.as_ref().map(key_owner))
+        self.account.clone().or_else(|| self.address.clone()).or_else(|| self.key.as_ref().map(key_owner))
     }
 }
 
@@ -345,7 +346,7 @@ mod tests {
     fn words_of(delay: Option<&str>, key: &[(&str, &str)], denied: u64, first: &str) -> String {
         let key = key.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let last = "2026-11-23T12:03:24.000Z".into();
-        let busy = BusyKeyResponse { key, requests: denied, denied, first: first.into(), last };
+        let busy = BusyKeyResponse { key, requests: denied, denied, failed: 0, first: first.into(), last };
         let limit = serde_json::from_value(json!({
             "name": "login-pace", "key": [], "rates": [], "count": "requests", "missing": "count",
             "then": {"delay": delay, "notify": []}, "shadow": false, "unless": [], "headers": "full", "on_failure": "local",

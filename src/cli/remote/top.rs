@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use http::Method;
 use serde::de::DeserializeOwned;
 
-use crate::api::events::BusyKeyResponse;
+use crate::api::events::{Attack, AttackNetwork, AttackedAccount, BusyKeyResponse};
 use crate::cli::output;
 use crate::cli::output::Table;
 use crate::cli::program::{Exit, Format};
@@ -48,6 +48,7 @@ pub(in crate::cli) struct Arguments {
 enum By {
     Denied,
     Requests,
+    Failures,
 }
 
 pub(in crate::cli) fn top(arguments: &Arguments) -> anyhow::Result<Exit> {
@@ -59,6 +60,7 @@ impl Arguments {
         let by = match self.by {
             By::Denied => "denied",
             By::Requests => "requests",
+            By::Failures => "failures",
         };
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.extend_pairs(self.limit.as_ref().map(|limit| ("limit", limit)));
@@ -72,20 +74,97 @@ impl Arguments {
             let what = match self.by {
                 By::Denied => "nothing was denied",
                 By::Requests => "nobody asked",
+                By::Failures => "nothing failed",
             };
             return format!("{what} in {}", counted(self.minutes, "minute"));
         }
         let who = if self.limit.is_some() { "KEY" } else { "CLIENT" };
-        let mut table = Table::new([who, "DENIED", "REQUESTS", "FIRST", "LAST"]);
-        for BusyKeyResponse { key, requests, denied, first, last } in busiest {
+        let mut table = Table::new([who, "DENIED", "FAILED", "REQUESTS", "FIRST", "LAST"]);
+        for BusyKeyResponse { key, requests, denied, failed, first, last } in busiest {
             let shown = match (self.limit.is_some(), key.get("client_ip")) {
                 (false, Some(address)) => output::plain(address),
                 _ => key_words(key),
             };
-            table.row([shown, denied.to_string(), requests.to_string(), first.clone(), last.clone()]);
+            let counts = [denied, failed, requests].map(ToString::to_string);
+            let [denied, failed, requests] = counts;
+            table.row([shown, denied, failed, requests, first.clone(), last.clone()]);
         }
         table.to_string()
     }
+}
+
+// What is attacked.
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  portcullis attacks
+  portcullis attacks --minutes 10 --watch
+  portcullis attacks --format json | jq -r '.[0].ban'
+
+Requests that belong together, of all gateways, the newest first: whom they concern, where they come from, and the ban that
+would end them.
+
+Exit codes: 0 done, 1 the input was wrong, 2 usage, 3 the gateway could not be reached.")]
+pub(in crate::cli) struct AttacksArguments {
+    /// What happened in so many minutes is shown
+    #[arg(long, value_name = "MINUTES", default_value_t = 60, value_parser = clap::value_parser!(u16).range(1..=1440))]
+    minutes: u16,
+    #[command(flatten)]
+    view: ViewArguments,
+}
+
+pub(in crate::cli) fn attacks(arguments: &AttacksArguments) -> anyhow::Result<Exit> {
+    let target = format!("/api/v1/attacks?minutes={}", arguments.minutes);
+    arguments.view.show(&target, |attacks: &Vec<Attack>| {
+        if attacks.is_empty() {
+            return format!("nothing was attacked in {}", counted(arguments.minutes, "minute"));
+        }
+        attacks.iter().map(attack_words).collect::<Vec<_>>().join("\n\n")
+    })
+}
+
+/// How many networks, agents and accounts a line names.
+const SHOWN: usize = 5;
+
+fn attack_words(attack: &Attack) -> String {
+    let state = if attack.over { "over" } else { "under way" };
+    let limit = attack.limit.as_ref().map(|limit| format!(", limit {limit}")).unwrap_or_default();
+    let mut lines = vec![
+        format!("{}  {}, {state}", attack.id, attack.kind),
+        format!("  {}", attack.sentence),
+        format!("  since {}, last {}{limit}", attack.since, attack.last),
+    ];
+    let mut list = |what: &str, all: Vec<String>| {
+        let more = all.len().saturating_sub(SHOWN);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        if !all.is_empty() {
+            lines.push(format!("  {what} {}{more}", all[..all.len().min(SHOWN)].join(", ")));
+        }
+    };
+    let network = |it: &AttackNetwork| {
+        format!("{} ({}, {})", it.network, counted(it.clients, "client"), counted(it.requests, "request"))
+    };
+    list("from", attack.networks.iter().map(network).collect());
+    list("for", attack.names.iter().map(account_words).collect());
+    list("agents", attack.agents.iter().map(|it| format!("\"{}\" ({})", it.agent, it.requests)).collect());
+    if attack.others_denied > 0 {
+        lines.push(format!("  also denied: {} that signed in before", counted(attack.others_denied, "client")));
+    }
+    if let Some(ban) = &attack.ban {
+        let hit = match attack.would_hit {
+            0 => "it meets no client that signed in lately".to_owned(),
+            hit => format!("it also meets {} that signed in lately", counted(hit, "client")),
+        };
+        lines.push(format!("  to end it ({hit}):"));
+        lines.push(format!("  {ban}"));
+    }
+    lines.iter().map(|line| output::plain(line)).collect::<Vec<_>>().join("\n")
+}
+
+fn account_words(it: &AttackedAccount) -> String {
+    let signed_in = if it.signed_in > 0 { format!(", {} signed in", it.signed_in) } else { String::new() };
+    format!("{} ({} failed{signed_in})", it.account, it.failed)
 }
 
 // Shows an answer of the gateway once, or again and again.
@@ -155,6 +234,7 @@ mod tests {
             key: key.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             requests: 12,
             denied: 7,
+            failed: 2,
             first: "a".to_owned(),
             last: "b".to_owned(),
         };
@@ -166,9 +246,9 @@ mod tests {
         assert_eq!(command(Some("a b")).target(), "/api/v1/top?limit=a+b&by=requests&n=3&minutes=10");
         assert_eq!(
             command(None).words(&[busiest(&[("client_ip", "198.51.100.7")])]),
-            "CLIENT        DENIED  REQUESTS  FIRST  LAST\n198.51.100.7  7       12        a      b"
+            "CLIENT        DENIED  FAILED  REQUESTS  FIRST  LAST\n198.51.100.7  7       2       12        a      b"
         );
-        assert!(command(Some("x")).words(&[busiest(&[])]).ends_with("one for all  7       12        a      b"));
+        assert!(command(Some("x")).words(&[busiest(&[])]).ends_with("one for all  7       2       12        a      b"));
         assert_eq!(command(None).words(&[]), "nobody asked in 10 minutes");
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::availability::{Availability, otherwise};
 use crate::config::compile::document::Compiler;
 use crate::config::compile::limits::Captures;
+use crate::config::compile::record::Channels;
 use crate::config::raw;
 use crate::config::raw::forms::OneOrList;
 use crate::config::raw::route::JsonValues;
@@ -121,6 +122,7 @@ impl Compiler {
         field: &Field<raw::route::KnownClients>,
         captures: Captures<'_>,
         availability: Availability,
+        channels: &Channels,
     ) -> Option<KnownClients> {
         let raw = field.get()?;
         if !availability.succeeds() {
@@ -144,6 +146,7 @@ impl Compiler {
                 format!("write at most `{LONGEST_KEEP}`: browsers keep no cookie longer"),
             );
         }
+        let notify = self.notified(&raw.notify, channels);
         let of = self.names(&raw.of, captures)?;
         Some(KnownClients {
             of,
@@ -151,6 +154,7 @@ impl Compiler {
             keep,
             by: raw.by.get().map(|by| by.value).unwrap_or_default(),
             prefix: self.prefix,
+            notify,
         })
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::config::compile::document::{Compiler, NamedFile};
 use crate::config::raw;
+use crate::config::raw::forms::OneOrList;
 use crate::config::raw::{Document, Field, InvalidValue, Text, grammar};
 use crate::record::audit::{AuditSettings, RedisStream};
 use crate::record::notify::{ChannelSettings, NotifySettings, Webhook};
@@ -170,10 +171,15 @@ impl Compiler {
         Some(webhook)
     }
 
-    /// The channels of a limit.
-    pub(super) fn notified(&mut self, names: &[Text], channels: &Channels) -> Vec<ChannelId> {
-        let mut notified = Vec::with_capacity(names.len());
-        for name in names {
+    /// The channels of a limit or of sign-ins.
+    pub(super) fn notified(&mut self, names: &Field<OneOrList<Text>>, channels: &Channels) -> Vec<ChannelId> {
+        let Some(names) = names.get() else { return Vec::new() };
+        if names.items.is_empty() {
+            let help = "name a channel of the `notify` section, or remove it";
+            self.mistakes.report(names.at, "an empty `notify` notifies no channel", help);
+        }
+        let mut notified = Vec::with_capacity(names.items.len());
+        for name in &names.items {
             match channels.by_name.get(&name.value) {
                 Some(id) if notified.contains(id) => {
                     self.mistakes.report(

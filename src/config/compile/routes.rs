@@ -92,11 +92,11 @@ impl Compiler {
         let outcome = self.outcome(&raw.outcome);
         let availability = Availability::of(raw);
         let known_clients = match &domain {
-            None => self.known_clients(&raw.known_clients, captures, availability),
+            None => self.known_clients(&raw.known_clients, captures, availability, shared.channels),
             Some(_) => None,
         };
         let sessions = match &domain {
-            None => self.sessions(&raw.sessions, captures, availability),
+            None => self.sessions(&raw.sessions, captures, availability, shared.channels),
             Some(_) => None,
         };
         let limit_context =
@@ -209,6 +209,7 @@ impl Compiler {
         field: &Field<Sessions>,
         captures: Captures<'_>,
         availability: Availability,
+        channels: &Channels,
     ) -> Option<SessionRule> {
         let raw = field.get()?;
         if !availability.succeeds() {
@@ -236,10 +237,11 @@ impl Compiler {
         }
         let cookies = self.session_cookies(&raw.cookies);
         let tokens = self.session_tokens(&raw.tokens);
+        let notify = self.notified(&raw.notify, channels);
         let of = self.names(&raw.of, captures)?;
         self.check_account(raw.of.get()?, &of);
         let is_fresh = raw.fresh.get().map_or(SessionRule::FRESH, |fresh| fresh.value);
-        Some(SessionRule { of, cookies, tokens, keep, is_fresh })
+        Some(SessionRule { of, cookies, tokens, keep, is_fresh, notify })
     }
 
     /// Reports what names no account.

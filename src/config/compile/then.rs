@@ -35,14 +35,7 @@ impl Compiler {
         if !limit.concurrent.is_absent() {
             self.refuse_over_slots(actions);
         }
-        let notify = actions.notify.get().map(|names| {
-            if names.items.is_empty() {
-                let help = "name a channel of the `notify` section, or remove it";
-                self.mistakes.report(names.at, "an empty `notify` notifies no channel", help);
-            }
-            self.notified(&names.items, channels)
-        });
-        Then { action: self.action(actions), notify: notify.unwrap_or_default() }
+        Then { action: self.action(actions), notify: self.notified(&actions.notify, channels) }
     }
 
     fn action(&mut self, actions: &Actions) -> Action {

@@ -143,6 +143,8 @@ section! {
         /// Whether a success gives the client a session that its request did not carry. Write `false` for an application
         /// that keeps the session's id over a login: then what the request carried is a session of the account, too.
         fresh: Spanned<bool> = SessionRule::FRESH,
+        /// Names of webhooks in the `notify` section that get a message when somebody signs in to an account after failures.
+        notify: OneOrList<Text>,
     }
     required {
         of => "write the selector of the user name: `of: param.username`",
@@ -212,6 +214,9 @@ section! {
         r#for: Spanned<Span> => KEPT = Span(KnownClientRule::KEEP),
         /// How a known client is identified: by its `address`, or by a signed device `cookie`.
         by: Spanned<KnownBy> = KnownBy::default(),
+        /// Names of webhooks in the `notify` section that get a message when a client that is not known signs in to an
+        /// account after failures.
+        notify: OneOrList<Text>,
     }
     required {
         of => "write the selector of the user name: `of: param.username`",

@@ -8,7 +8,9 @@ use std::time::Duration;
 use ipnet::IpNet;
 
 use crate::gateway::decide::request::Timing;
+use crate::gateway::reservation::Reservation;
 use crate::gateway::snapshot::Snapshot;
+use crate::record::attacks::SignInAttempt;
 use crate::record::kept_requests::{DecisionFacts, KeptCause, KeptLimit, KeptRequest};
 use crate::record::{AppliedLimit, MaskedKey};
 use crate::rules::client::ClientIp;
@@ -67,6 +69,25 @@ pub(in crate::gateway) fn logged_keys(
         keys.push((limit, store.hashers().shown.rehash(key)));
     }
     keys
+}
+
+/// What is known of a sign-in before its answer. `None`: the route has no `outcome`.
+pub(in crate::gateway) fn sign_in(
+    reservation: &Reservation,
+    live: &Snapshot,
+    plan: &impl ShownPlan,
+    store: &AnyStore,
+) -> Option<Box<SignInAttempt>> {
+    let is_known_client = reservation.is_known_client()?;
+    let shown = |(limit, hash)| {
+        let key = || Arc::new(plan.operator_key(&store.hashers(), limit, hash).unwrap_or_default());
+        (limit, hash, live.recorder.keys_of(limit).shown_key(hash, key))
+    };
+    let client = client(live, plan).map(|(client, network)| {
+        let key = || Arc::new(OperatorKey::of_client(network));
+        (client, live.recorder.clients().shown_key(client, key))
+    });
+    Some(Box::new(SignInAttempt { client, keys: plan.counted_keys().map(shown).collect(), is_known_client }))
 }
 
 // The story of a request that is denied or held, and the counts of who asks most. A request that passes at once is only

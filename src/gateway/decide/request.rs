@@ -189,7 +189,8 @@ impl FinalDecision {
     ) -> Self {
         let applied_limit = record::of_delay(&pass, live, plan, store);
         let kept = record::of_pass(&mut pass, live, plan, store, timing);
-        let mut decided = Decided::of_pass(&mut pass, applied_limit, kept, timing.took);
+        let sign_in = record::sign_in(&reservation, live, plan, store);
+        let mut decided = Decided { sign_in, ..Decided::of_pass(&mut pass, applied_limit, kept, timing.took) };
         decided.keys = record::logged_keys(live, plan, store);
         Self {
             decided,

@@ -92,6 +92,11 @@ pub struct AccountTally {
 }
 
 impl ClientTally {
+    /// Of a client that has signed in so often before.
+    pub(super) fn of_user(before: u64) -> Self {
+        Self { before, ..Self::default() }
+    }
+
     pub fn requests(&self) -> u64 {
         self.denied + self.failed + self.signed_in
     }

@@ -23,23 +23,27 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use siphasher::sip::SipHasher13;
+use smallvec::SmallVec;
 
 use self::episode::{ClientTally, Episode, Signal, SignalKind};
 use self::failed_accounts::{ENOUGH_FAILURES, FailedAccounts, Failures};
 use self::report::AttackReport;
-use super::kept_requests::{KeptRequest, KeptRequests};
+use super::kept_requests::{KeptRequest, KeptRequests, agent_text};
 use super::notify::WebhookChannel;
-use super::{DecisionLabel, ObservedOutcome, RequestRecord};
+use super::{ObservedOutcome, RequestRecord};
 use crate::record::history::HistoryReport;
-use crate::rules::key::OperatorKey;
+use crate::rules::key::{KeyHash, OperatorKey};
+use crate::rules::limit::LimitId;
 use crate::rules::outcome::Outcome;
 use crate::words::clock::Timestamp;
 
 /// What is known of a sign-in before its answer: of a request on a route with an `outcome`.
 #[derive(Clone, Debug, Default)]
 pub struct SignInAttempt {
-    /// A key with a user name, under which a limit counts the request. `None`: no limit of the route counts by name.
-    pub key: Option<Arc<OperatorKey>>,
+    /// The client, by the network that it is counted by.
+    pub client: Option<(KeyHash, Arc<OperatorKey>)>,
+    /// The keys under which limits count the request.
+    pub keys: SmallVec<[(LimitId, KeyHash, Arc<OperatorKey>); 2]>,
     /// Whether its client is a known one of the account.
     pub is_known_client: bool,
 }
@@ -57,6 +61,11 @@ pub struct Account {
 }
 
 impl Account {
+    /// For webhooks, which are notified once in a while of each account.
+    pub fn key(&self) -> KeyHash {
+        KeyHash(self.id.0.into())
+    }
+
     /// `None`: the key has no user name.
     fn of(key: &OperatorKey) -> Option<Self> {
         let (part, masked) = key.parts.iter().find_map(|part| Some((part, part.masked.as_ref()?)))?;
@@ -88,15 +97,14 @@ fn client_hash(client: IpAddr) -> u32 {
 /// More of a second are not looked at.
 const MOST_NOTES: usize = 8192;
 
-const MAX_AGENT: usize = 120;
-
 /// A sign-in that has ended.
 #[derive(Debug)]
 struct Note {
     at: Timestamp,
     route: Arc<str>,
     client: IpAddr,
-    key: Option<Arc<OperatorKey>>,
+    /// `None`: no limit of the route counts by name.
+    account: Option<Account>,
     agent: Box<str>,
     /// `None`: it failed.
     success: Option<SuccessNote>,
@@ -145,7 +153,7 @@ impl Attacks {
         at: Timestamp,
     ) {
         let outcome = request.outcome.and_then(ObservedOutcome::outcome);
-        let (Some(attempt), Some(outcome @ (Outcome::Success | Outcome::Failure))) = (request.attempt, outcome) else {
+        let (Some(attempt), Some(outcome @ (Outcome::Success | Outcome::Failure))) = (request.sign_in, outcome) else {
             return;
         };
         let is_success = outcome == Outcome::Success;
@@ -158,8 +166,8 @@ impl Attacks {
             at,
             route: Arc::clone(route),
             client: request.identity.client.address(),
-            key: attempt.key.clone(),
-            agent: agent(request.user_agent.unwrap_or_default()),
+            account: attempt.keys.iter().find_map(|(.., key)| Account::of(key)),
+            agent: agent_text(request.user_agent.unwrap_or_default()).into(),
             success: is_success.then(|| SuccessNote {
                 is_known_client: attempt.is_known_client,
                 request_id: request.request_id.into(),
@@ -219,7 +227,7 @@ impl Attacks {
                 }
             }
             for (user, successes) in signed_in {
-                *users.entry(*user).or_default() += successes;
+                *users.entry(*user).or_insert(0) += successes;
             }
         }
         let span = Duration::from_secs(minutes * 60);
@@ -229,10 +237,6 @@ impl Attacks {
         reports.sort_by_key(|report| std::cmp::Reverse(report.last.max(report.since)));
         reports
     }
-}
-
-fn agent(user_agent: &[u8]) -> Box<str> {
-    String::from_utf8_lossy(&user_agent[..user_agent.len().min(MAX_AGENT)]).into()
 }
 
 /// What gateways send each other of attacks.
@@ -304,8 +308,7 @@ struct Gathered {
 
 impl Gathered {
     fn take_note(&mut self, note: Note) {
-        let Note { at, route, client, key, agent, success } = note;
-        let account = key.as_deref().and_then(Account::of);
+        let Note { at, route, client, account, agent, success } = note;
         let kind = if success.is_some() { SignalKind::SignedIn } else { SignalKind::Failed };
         match (success, &account) {
             (None, Some(account)) => self.accounts.add_failure(account.id, client, at),
@@ -321,7 +324,7 @@ impl Gathered {
     fn take_denied(&mut self, kept: &KeptRequests) {
         let mut denied = Vec::new();
         self.next_denied = kept.visit_since(self.next_denied, MOST_DENIED, |request, weight| {
-            if let Some(route) = request.route_name().filter(|_| is_denied(request.decision)) {
+            if let Some(route) = request.route_name().filter(|_| request.decision.is_denial()) {
                 denied.push((Arc::clone(route), denied_signal(request, weight)));
             }
         });
@@ -378,7 +381,7 @@ impl Gathered {
             let clients = &mut counts.entry(Arc::clone(route)).or_default().clients;
             let tally = clients.entry(signal.client).or_insert_with(|| {
                 let before = self.users.get(&signal.client).map_or(0, |(successes, _)| *successes);
-                ClientTally { before, ..ClientTally::default() }
+                ClientTally::of_user(before)
             });
             tally.add(signal);
         }
@@ -470,11 +473,6 @@ impl RouteCounts {
     }
 }
 
-/// Whether a request was not let through. One that was held may pass.
-fn is_denied(decision: DecisionLabel) -> bool {
-    !matches!(decision, DecisionLabel::Allowed | DecisionLabel::Delayed | DecisionLabel::Error)
-}
-
 fn denied_signal(request: &KeptRequest, weight: u64) -> Signal {
     let mut keys = request.limits.iter().filter_map(|met| met.key.as_deref());
     Signal {
@@ -482,7 +480,7 @@ fn denied_signal(request: &KeptRequest, weight: u64) -> Signal {
         client: request.client,
         kind: SignalKind::Denied(request.limit().map(|limit| (*limit.name).into())),
         account: keys.find_map(Account::of),
-        agent: agent(request.agent().as_bytes()),
+        agent: request.agent().into(),
         weight,
     }
 }

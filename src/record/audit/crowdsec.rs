@@ -79,7 +79,7 @@ impl Report {
             EventKind::Ban if by_operator => Change::Replace,
             EventKind::Ban => Change::Ban,
             EventKind::Unban => Change::Lift,
-            EventKind::Denial | EventKind::Delay | EventKind::Reload => return None,
+            EventKind::Denial | EventKind::Delay | EventKind::Reload | EventKind::SignedInAfterFailures => return None,
         };
         let cause = event.limit.as_deref().unwrap_or("operator").to_owned();
         let message = event.reason.as_deref().unwrap_or("banned by portcullis").to_owned();

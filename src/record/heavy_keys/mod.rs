@@ -36,7 +36,7 @@ const MINUTES_KEPT: u64 = 60;
 const HOURS_KEPT: u64 = 24;
 
 /// The heaviest keys of the last hour by the minute, and of the last day by the hour. After a minute has ended, it
-/// keeps `KEPT` keys by requests and as many by denials.
+/// keeps `KEPT` keys by requests, as many by denials and as many by failures.
 #[derive(Debug, Default)]
 pub struct KeyTable {
     /// The counts of each core in the current minute, in a box because most limits are met by no request for hours.
@@ -48,8 +48,8 @@ pub struct KeyTable {
 #[derive(Debug)]
 struct CoreTable {
     minute: u64,
-    /// The keys with the most requests and the keys with the most denials, counted in this order.
-    heaviest: SpaceSaving<KeyHash, SeenKey, 2>,
+    /// The keys with the most requests, denials and failures, counted in this order.
+    heaviest: SpaceSaving<KeyHash, SeenKey, 3>,
 }
 
 /// The facts of a key that a core counts.
@@ -70,7 +70,7 @@ struct Finished {
 impl KeyTable {
     /// Counts a request of a key that passes; `key` makes its readable form when it is counted for the first time.
     pub fn count_passed(&self, hash: KeyHash, now: Timestamp, key: impl FnOnce() -> Arc<OperatorKey>) {
-        self.count(hash, 0, now, key, |_| ());
+        self.count(hash, [1, 0, 0], now, key, |_| ());
     }
 
     /// Counts a request of a key that is denied or held, and returns the readable form of the key.
@@ -80,18 +80,30 @@ impl KeyTable {
         now: Timestamp,
         key: impl FnOnce() -> Arc<OperatorKey>,
     ) -> Arc<OperatorKey> {
-        self.count(hash, 1, now, key, Arc::clone)
+        self.count(hash, [1, 1, 0], now, key, Arc::clone)
     }
 
     /// Counts a request that this limit lets pass and another limit denies.
     pub fn count_met(&self, hash: KeyHash, now: Timestamp, key: impl FnOnce() -> Arc<OperatorKey>) -> Arc<OperatorKey> {
-        self.count(hash, 0, now, key, Arc::clone)
+        self.count(hash, [1, 0, 0], now, key, Arc::clone)
+    }
+
+    /// Counts a failure of a key whose request was counted when it came.
+    pub fn count_failed(&self, hash: KeyHash, now: Timestamp, key: &Arc<OperatorKey>) {
+        self.count(hash, [0, 0, 1], now, || Arc::clone(key), |_| ());
+    }
+
+    /// The readable form of a key, which is most often known from when it was counted.
+    pub fn shown_key(&self, hash: KeyHash, key: impl FnOnce() -> Arc<OperatorKey>) -> Arc<OperatorKey> {
+        let core = self.cores[own_core()].lock();
+        let known = core.as_ref().and_then(|table| table.heaviest.get(&hash));
+        known.map_or_else(key, |entry| Arc::clone(&entry.value.key))
     }
 
     fn count<T>(
         &self,
         hash: KeyHash,
-        denied: u64,
+        weights: [u64; 3],
         now: Timestamp,
         key: impl FnOnce() -> Arc<OperatorKey>,
         then: impl FnOnce(&Arc<OperatorKey>) -> T,
@@ -99,7 +111,7 @@ impl KeyTable {
         let mut core = self.cores[own_core()].lock();
         let table = core.get_or_insert_with(|| Box::new(CoreTable::new(minute(now))));
         let new = || SeenKey { key: key(), first: now, last: now };
-        table.heaviest.add(hash, [1, denied], new, |entry| {
+        table.heaviest.add(hash, weights, new, |entry| {
             entry.value.last = now.max(entry.value.last);
             then(&entry.value.key)
         })
@@ -169,8 +181,8 @@ impl CoreTable {
     fn counts(&self) -> CountsByKey {
         let counts =
             self.heaviest.entries().map(|(&hash, Entry { value: SeenKey { key, first, last }, counts, .. })| {
-                let [requests, denied] = *counts;
-                (hash, KeyCounts { key: Arc::clone(key), requests, denied, first: *first, last: *last })
+                let [requests, denied, failed] = *counts;
+                (hash, KeyCounts { key: Arc::clone(key), requests, denied, failed, first: *first, last: *last })
             });
         CountsByKey(counts.collect())
     }
@@ -253,7 +265,7 @@ impl KeyTables {
 
 // The counts by key of one gateway in one minute, as it sends them to the others.
 
-/// How many keys of a minute are sent to other gateways: this many by requests, and this many by denials.
+/// How many keys of a minute are sent to other gateways: this many by requests, by denials and by failures each.
 const TOLD: usize = 50;
 
 /// The heaviest keys of one minute. User names are masked.
@@ -272,6 +284,7 @@ pub struct KeyRecord {
     parts: Vec<(String, String)>,
     requests: u64,
     denied: u64,
+    failed: u64,
     first: Timestamp,
     last: Timestamp,
 }
@@ -310,6 +323,7 @@ impl KeyRecord {
             parts: counts.key.parts.iter().map(masked).collect(),
             requests: counts.requests,
             denied: counts.denied,
+            failed: counts.failed,
             first: counts.first,
             last: counts.last,
         };
@@ -325,6 +339,7 @@ impl KeyRecord {
             key,
             requests: self.requests,
             denied: self.denied,
+            failed: self.failed,
             first: self.first,
             last: self.last,
         };

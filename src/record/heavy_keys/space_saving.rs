@@ -73,6 +73,11 @@ impl<K: Copy + Eq + Hash, V, const W: usize> SpaceSaving<K, V, W> {
         result
     }
 
+    /// `None`: the key is not counted.
+    pub fn get(&self, key: &K) -> Option<&Entry<V, W>> {
+        self.entries.get(key)
+    }
+
     /// Every key that is counted, in no particular order.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = (&K, &Entry<V, W>)> {
         self.entries.iter()
@@ -123,6 +128,8 @@ pub struct KeyCounts {
     pub key: Arc<OperatorKey>,
     pub requests: u64,
     pub denied: u64,
+    /// Requests whose outcome is a failure.
+    pub failed: u64,
     /// Its first request, and its last one.
     pub first: Timestamp,
     pub last: Timestamp,
@@ -133,6 +140,7 @@ pub struct KeyCounts {
 pub enum Order {
     Requests,
     Denied,
+    Failed,
 }
 
 impl Order {
@@ -140,6 +148,7 @@ impl Order {
         match self {
             Self::Requests => counts.requests,
             Self::Denied => counts.denied,
+            Self::Failed => counts.failed,
         }
     }
 }
@@ -149,6 +158,7 @@ impl KeyCounts {
     pub fn merge(&mut self, other: &Self) {
         self.requests += other.requests;
         self.denied += other.denied;
+        self.failed += other.failed;
         self.first = self.first.min(other.first);
         self.last = self.last.max(other.last);
     }
@@ -170,13 +180,13 @@ impl CountsByKey {
         }
     }
 
-    /// Keeps the keys with the most requests and the keys with the most denials, `most` of each.
+    /// Keeps the keys with the most requests, the most denials and the most failures, `most` of each.
     pub(super) fn keep_heaviest(&mut self, most: usize) {
         if self.0.len() <= most {
             return;
         }
         let mut kept = HashSet::new();
-        for order in [Order::Requests, Order::Denied] {
+        for order in [Order::Requests, Order::Denied, Order::Failed] {
             let weights = self.0.iter().map(|(key, counts)| (order.count(counts), *key));
             let mut heaviest: Vec<_> = weights.filter(|(count, _)| *count > 0).collect();
             heaviest.sort_unstable_by(|one, other| other.cmp(one));

@@ -18,7 +18,7 @@ use crate::words::clock::Timestamp;
 /// A request that was denied or held. Its memory is used again for a later one: [`KeptRequest::begin`] and
 /// [`KeptRequest::complete`] together write all of it.
 ///
-/// It has about 350 bytes and its texts, which are 100 bytes of most requests and never more than 1.5 KiB.
+/// It has about 350 bytes and its texts, which are 200 bytes of most requests and never more than 1.7 KiB.
 #[derive(Clone, Debug)]
 pub struct KeptRequest {
     /// Later requests have higher numbers.
@@ -122,6 +122,7 @@ impl KeptRequest {
             path: request.path,
             ban: request.ban.unwrap_or_default(),
             list: request.list.unwrap_or_default(),
+            agent: request.user_agent.map(agent_text).unwrap_or_default(),
         });
     }
 
@@ -144,7 +145,16 @@ impl KeptRequest {
     }
 
     pub fn route(&self) -> Option<&str> {
-        self.route.map(|route| &*self.policy.route(route).name)
+        self.route_name().map(|name| &**name)
+    }
+
+    pub fn route_name(&self) -> Option<&Arc<str>> {
+        self.route.map(|route| &self.policy.route(route).name)
+    }
+
+    /// The start of `User-Agent`. Empty: it is not there, or is not text.
+    pub fn agent(&self) -> &str {
+        self.text.get().agent
     }
 
     /// The lists whose members alone its route lets in. Empty: the route lets everyone in.
@@ -181,7 +191,7 @@ impl KeptRequest {
 
 // The texts of a kept request in one buffer, which is filled again for the next request that is kept in its place.
 
-const TEXTS: usize = 5;
+const TEXTS: usize = 6;
 
 /// Longer paths are cut.
 const MAX_PATH: usize = 512;
@@ -189,8 +199,10 @@ const MAX_PATH: usize = 512;
 /// Every other text is cut at this length. Names of hosts are not longer, and ids and bans are short.
 const MAX_OTHER: usize = 255;
 
+const MAX_AGENT: usize = 120;
+
 /// A buffer that was larger for a long path becomes as small as this again. It holds what most requests have.
-const USUAL: usize = 256;
+const USUAL: usize = 384;
 
 /// The texts of a request. One that is empty is not known.
 #[derive(Clone, Debug, Default)]
@@ -208,13 +220,14 @@ pub(super) struct Texts<'a> {
     pub(super) path: &'a str,
     pub(super) ban: &'a str,
     pub(super) list: &'a str,
+    pub(super) agent: &'a str,
 }
 
 impl KeptText {
     /// Replaces the texts.
-    pub(super) fn set(&mut self, Texts { id, host, path, ban, list }: Texts<'_>) {
+    pub(super) fn set(&mut self, Texts { id, host, path, ban, list, agent }: Texts<'_>) {
         let texts =
-            [cut(id, MAX_OTHER), cut(host, MAX_OTHER), cut(path, MAX_PATH), cut(ban, MAX_OTHER), cut(list, MAX_OTHER)];
+            [cut(id, MAX_OTHER), cut(host, MAX_OTHER), cut(path, MAX_PATH), cut(ban, MAX_OTHER), cut(list, MAX_OTHER), agent];
         let length = texts.iter().map(|text| text.len()).sum();
         self.buffer.clear();
         if length <= USUAL && self.buffer.capacity() > USUAL {
@@ -229,12 +242,21 @@ impl KeptText {
 
     pub(super) fn get(&self) -> Texts<'_> {
         let mut start = 0;
-        let [id, host, path, ban, list] = self.ends.map(|end| {
+        let [id, host, path, ban, list, agent] = self.ends.map(|end| {
             let text = self.buffer.get(start..usize::from(end)).unwrap_or_default();
             start = usize::from(end);
             text
         });
-        Texts { id, host, path, ban, list }
+        Texts { id, host, path, ban, list, agent }
+    }
+}
+
+/// The start of a `User-Agent` as far as it is text.
+pub(in crate::record) fn agent_text(user_agent: &[u8]) -> &str {
+    let start = &user_agent[..user_agent.len().min(MAX_AGENT)];
+    match str::from_utf8(start) {
+        Ok(text) => text,
+        Err(error) => str::from_utf8(&start[..error.valid_up_to()]).unwrap_or_default(),
     }
 }
 

@@ -84,6 +84,23 @@ impl KeptRequests {
         ranked.into_iter().map(|(_, number)| number).collect()
     }
 
+    /// Shows the requests from this number on that are kept still, `most` at most: evenly chosen, each with how many it stands
+    /// for. Returns the number of the next one that will be kept.
+    pub fn visit_since(&self, number: u64, most: u64, mut visit: impl FnMut(&KeptRequest, u64)) -> u64 {
+        let end = self.count.load(Ordering::Relaxed);
+        let first = number.clamp(end.saturating_sub((SHARDS * NEWEST) as u64), end);
+        let stride = (end - first).div_ceil(most.max(1)).max(1);
+        let visited = (end - first).div_ceil(stride).max(1);
+        let weight = (end - number.min(end)).div_ceil(visited);
+        for number in (first..end).rev().step_by(usize::try_from(stride).unwrap_or(usize::MAX)) {
+            let (shard, place) = self.place(number);
+            if let Some(request) = shard.lock().newest(place).filter(|request| request.number == number) {
+                visit(request, weight);
+            }
+        }
+        end
+    }
+
     /// The lowest number in the ring of the newest requests of all clients.
     pub fn first_of_newest(&self) -> u64 {
         self.count.load(Ordering::Relaxed).saturating_sub((SHARDS * NEWEST) as u64)

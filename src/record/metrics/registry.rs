@@ -82,6 +82,11 @@ impl Metrics {
         self.found_keys.lock().entry((Arc::clone(limit), found)).or_default().clone()
     }
 
+    /// Counts a sign-in to an account that failed before.
+    pub fn count_signed_in_after_failures(&self, route: &str) {
+        self.counted.signed_in_after_failures.get_or_create(&RouteLabels { route: route.to_owned() }).inc();
+    }
+
     /// Counts a reload.
     pub fn count_reload(&self, result: ReloadResult) {
         self.counted.reloads.get_or_create(&ReloadLabels { result: result.as_str() }).inc();

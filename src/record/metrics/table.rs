@@ -38,6 +38,8 @@ counted! {
     limit_decisions: Family<LimitLabels, Counter> = "portcullis_limit_decisions", "Decisions of each limit";
     outcomes: RouteFamily<OutcomeLabels, Counter> =
         "portcullis_outcomes", "Outcomes of the applications' answers; unknown: there was no answer, or it does not say";
+    signed_in_after_failures: Family<RouteLabels, Counter> =
+        "portcullis_signed_in_after_failures", "Sign-ins to accounts that failed several times within the hour, by other clients than known ones";
     request_duration: RouteFamily<RouteLabels, Histogram> =
         "portcullis_request_duration_seconds",
         "From the head of a request to the end of its answer, the application included";

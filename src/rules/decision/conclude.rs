@@ -61,7 +61,10 @@ impl Plan<'_, '_> {
         let known_client = client.and_then(|client| client.remember);
         let enrollment = client.and_then(|client| client.device.enrollment.clone());
         let sign_in = self.sign_in.clone().filter(|_| passes);
-        Some(Box::new(PendingOutcome { route, charges: pending, known_client, enrollment, sign_in }))
+        let is_known_client =
+            client.is_some_and(|client| client.device.is_known) || verdicts.iter().any(|verdict| verdict.is_exempt);
+        let charges = pending;
+        Some(Box::new(PendingOutcome { route, charges, known_client, enrollment, sign_in, is_known_client }))
     }
 }
 

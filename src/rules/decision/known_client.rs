@@ -182,6 +182,8 @@ pub struct PendingOutcome {
     pub enrollment: Option<DeviceEnrollment>,
     /// How to tell whether a success belongs to the name in the request. `None`: every success does.
     pub sign_in: Option<Box<PendingSignIn>>,
+    /// Whether the client is a known one of the name in the request.
+    pub is_known_client: bool,
 }
 
 /// A key of a limit that the request passed, for which the outcome matters.

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::index::RequestIndex;
 use crate::rules::client::Prefix;
 use crate::rules::key::{KeySpec, Selector};
-use crate::rules::limit::{DenyResponse, DescriptorFilter, LimitId};
+use crate::rules::limit::{ChannelId, DenyResponse, DescriptorFilter, LimitId};
 use crate::rules::list::{ListId, Membership};
 use crate::rules::outcome::OutcomeRule;
 use crate::rules::request::head::{Overrides, head_overrides, methods_in, query_may_hide_a_method};
@@ -277,6 +277,18 @@ pub struct Route {
     pub denied: Vec<DescriptorFilter>,
 }
 
+impl Route {
+    /// The webhooks that hear of a success after failures.
+    pub fn sign_in_channels(&self) -> Vec<ChannelId> {
+        let of_clients = self.known_clients.iter().flat_map(|known| &known.notify);
+        let mut channels: Vec<ChannelId> =
+            of_clients.chain(self.sessions.iter().flat_map(|sessions| &sessions.notify)).copied().collect();
+        channels.sort_unstable();
+        channels.dedup();
+        channels
+    }
+}
+
 // Which clients a route remembers after a success.
 
 /// `known_clients`: after a success the client is known for a user name.
@@ -291,6 +303,8 @@ pub struct KnownClients {
     pub by: KnownBy,
     /// Addresses are cut to this prefix before they are compared.
     pub prefix: Prefix,
+    /// The webhooks that hear of a success of another client after failures.
+    pub notify: Vec<ChannelId>,
 }
 
 /// Where the configuration leaves them out.
@@ -325,6 +339,8 @@ pub struct SessionRule {
     /// A success gives the client a session that its request did not carry. Otherwise the application keeps the one that the
     /// request carries.
     pub is_fresh: bool,
+    /// The webhooks that hear of a success after failures.
+    pub notify: Vec<ChannelId>,
 }
 
 impl SessionRule {

@@ -55,6 +55,14 @@ impl SharedRecords {
         Ok(sealed.into_iter().find_map(|(name, sealed)| self.open(name, field, &sealed)))
     }
 
+    /// What each other gateway has written already of this field. Nobody is asked, so it may be some seconds old.
+    pub async fn find_all(&self, field: &str) -> Result<Vec<Vec<u8>>, RecordsUnavailable> {
+        let names = self.others().await?;
+        let found = self.link.read(&names, &[field.to_owned()]).await?;
+        let sealed = names.iter().zip(found).filter_map(|(name, mut contents)| Some((name, contents.pop()??)));
+        Ok(sealed.filter_map(|(name, sealed)| self.open(name, field, &sealed)).collect())
+    }
+
     /// The names of the others.
     async fn others(&self) -> Result<Vec<String>, RecordsUnavailable> {
         let now = self.now().await?;
