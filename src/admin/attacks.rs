@@ -65,20 +65,29 @@ fn attack(report: &AttackReport) -> Attack {
         signed_in: report.signed_in,
         clients: report.clients,
         accounts: report.accounts,
-        networks: report.networks.iter().map(|(network, clients, requests)| AttackNetwork {
-            network: plain(network),
-            clients: *clients,
-            requests: *requests,
-        }).collect(),
-        agents: report.agents.iter().map(|(agent, requests)| AttackAgent {
-            agent: agent.clone(),
-            requests: *requests,
-        }).collect(),
-        names: report.names.iter().map(|account| AttackedAccount {
-            account: account.shown_name().to_owned(),
-            failed: account.failed,
-            signed_in: account.signed_in,
-        }).collect(),
+        networks: report
+            .networks
+            .iter()
+            .map(|(network, clients, requests)| AttackNetwork {
+                network: plain(network),
+                clients: *clients,
+                requests: *requests,
+            })
+            .collect(),
+        agents: report
+            .agents
+            .iter()
+            .map(|(agent, requests)| AttackAgent { agent: agent.clone(), requests: *requests })
+            .collect(),
+        names: report
+            .names
+            .iter()
+            .map(|account| AttackedAccount {
+                account: account.shown_name().to_owned(),
+                failed: account.failed,
+                signed_in: account.signed_in,
+            })
+            .collect(),
         others_denied: report.others_denied,
         sentence: report.sentence(),
         ban: report.ban_call(),

@@ -18,8 +18,8 @@ use crate::admin::auth::PeerAddress;
 use crate::admin::input::TakenInputs;
 use crate::admin::openapi::Document;
 use crate::admin::{
-    Token, attacks, auth, bans, config, events, health, history, input, limits, openapi, page, problem, requests, session,
-    status, top,
+    Token, attacks, auth, bans, config, events, health, history, input, limits, openapi, page, problem, requests,
+    session, status, top,
 };
 use crate::listen;
 use crate::listen::connection::Connection;

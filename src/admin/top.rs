@@ -43,7 +43,11 @@ pub(super) async fn top(
     let query = Query::read(query.as_deref(), &["limit", "by", "n", "minutes"])?;
     let minutes = query.number("minutes", DEFAULT_MINUTES, 1..=MAX_MINUTES)?;
     let most = query.number("n", DEFAULT_MOST, 1..=MAX_MOST)?;
-    let by = query.word("by", Order::Denied, &[("denied", Order::Denied), ("requests", Order::Requests), ("failures", Order::Failed)])?;
+    let by = query.word(
+        "by",
+        Order::Denied,
+        &[("denied", Order::Denied), ("requests", Order::Requests), ("failures", Order::Failed)],
+    )?;
     let table = match query.text("limit") {
         Some(name) => state.key_tables.limit(&known_limit(&state, name)?),
         None => Arc::clone(state.key_tables.clients()),

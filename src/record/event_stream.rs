@@ -229,7 +229,8 @@ impl PastEvents {
     /// The kept events since that moment, the newest first.
     pub fn since(&self, moment: Timestamp) -> Vec<Arc<Event>> {
         let kept = [&self.bans, &self.reloads, &self.sign_ins];
-        let mut events: Vec<_> = kept.iter().flat_map(|kept| kept.lock().iter().map(Arc::clone).collect::<Vec<_>>()).collect();
+        let mut events: Vec<_> =
+            kept.iter().flat_map(|kept| kept.lock().iter().map(Arc::clone).collect::<Vec<_>>()).collect();
         events.retain(|event| event.time >= moment);
         events.sort_by_key(|event| std::cmp::Reverse(event.time));
         events

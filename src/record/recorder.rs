@@ -235,7 +235,9 @@ impl Recorder {
 
     /// Counts a failure under each key, and notes who signed in or failed.
     fn note_sign_in(&self, request: &RequestRecord<'_>) {
-        let (Some(sign_in), Some(route), Some(outcome)) = (request.sign_in, request.route, request.outcome) else { return };
+        let (Some(sign_in), Some(route), Some(outcome)) = (request.sign_in, request.route, request.outcome) else {
+            return;
+        };
         let now = clock::wall();
         if outcome.outcome() == Some(Outcome::Failure) {
             if let Some((client, key)) = &sign_in.client {

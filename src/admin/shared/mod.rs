@@ -14,7 +14,8 @@ use axum::response::{IntoResponseParts, ResponseParts};
 use http::{HeaderName, HeaderValue};
 
 pub(super) use self::publish::{
-    ATTACKS, FAILURES, SIGN_INS, BUSY_KEYS_PARTS, HISTORY_PARTS, PublishedStories, STATUS, StatusRecord, busy_keys, history, story,
+    ATTACKS, BUSY_KEYS_PARTS, FAILURES, HISTORY_PARTS, PublishedStories, SIGN_INS, STATUS, StatusRecord, busy_keys,
+    history, story,
 };
 pub use self::publish::{publish_last_records, publish_records};
 use crate::admin::AdminState;

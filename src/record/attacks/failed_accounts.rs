@@ -217,9 +217,13 @@ mod tests {
     fn a_client_whose_success_was_told_is_told_once() {
         let mut accounts = FailedAccounts::default();
         accounts.add_failure(AccountId(1), client(1), START);
-        assert!(accounts.note_told(AccountId(1), client(2), START) && accounts.note_told(AccountId(1), client(3), START));
+        assert!(
+            accounts.note_told(AccountId(1), client(2), START) && accounts.note_told(AccountId(1), client(3), START)
+        );
         assert!(!accounts.note_told(AccountId(1), client(2), START));
-        assert!(accounts.note_told(AccountId(9), client(2), START) && !accounts.note_told(AccountId(9), client(2), START));
+        assert!(
+            accounts.note_told(AccountId(9), client(2), START) && !accounts.note_told(AccountId(9), client(2), START)
+        );
     }
 
     #[test]

@@ -120,10 +120,8 @@ impl AttackReport {
         let is_attacker = |client: &IpAddr| episode.clients.get(client).is_some_and(ClientTally::takes_part);
         let others: Vec<IpAddr> =
             users_of_route.chain(users.keys().filter(|client| !is_attacker(client)).copied()).collect();
-        let members: Vec<Member> = attackers
-            .iter()
-            .map(|(client, tally)| Member { address: **client, requests: tally.requests() })
-            .collect();
+        let members: Vec<Member> =
+            attackers.iter().map(|(client, tally)| Member { address: **client, requests: tally.requests() }).collect();
         let ban = banned(&members, &others);
         Some(Self {
             id: id(episode),
@@ -253,7 +251,8 @@ fn banned(members: &[Member], users: &[IpAddr]) -> Vec<IpNet> {
 fn cover(members: &[Member], users: &[IpAddr], may_hold: impl Fn(usize, usize) -> bool) -> Vec<(IpNet, u64, u64)> {
     let mut covered = Vec::new();
     for family in [Family::V4, Family::V6] {
-        let mut members: Vec<_> = members.iter().filter_map(|it| Some((family.bits(it.address)?, it.requests))).collect();
+        let mut members: Vec<_> =
+            members.iter().filter_map(|it| Some((family.bits(it.address)?, it.requests))).collect();
         let mut users: Vec<_> = users.iter().filter_map(|user| family.bits(*user)).collect();
         members.sort_unstable();
         users.sort_unstable();

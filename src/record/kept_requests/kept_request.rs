@@ -226,8 +226,14 @@ pub(super) struct Texts<'a> {
 impl KeptText {
     /// Replaces the texts.
     pub(super) fn set(&mut self, Texts { id, host, path, ban, list, agent }: Texts<'_>) {
-        let texts =
-            [cut(id, MAX_OTHER), cut(host, MAX_OTHER), cut(path, MAX_PATH), cut(ban, MAX_OTHER), cut(list, MAX_OTHER), agent];
+        let texts = [
+            cut(id, MAX_OTHER),
+            cut(host, MAX_OTHER),
+            cut(path, MAX_PATH),
+            cut(ban, MAX_OTHER),
+            cut(list, MAX_OTHER),
+            agent,
+        ];
         let length = texts.iter().map(|text| text.len()).sum();
         self.buffer.clear();
         if length <= USUAL && self.buffer.capacity() > USUAL {

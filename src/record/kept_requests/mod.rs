@@ -11,7 +11,7 @@ pub(crate) mod samples;
 mod sentence;
 mod story;
 
-pub use self::kept_request::{DecisionFacts, KeptCause, KeptLimit, KeptRequest};
 pub(in crate::record) use self::kept_request::agent_text;
+pub use self::kept_request::{DecisionFacts, KeptCause, KeptLimit, KeptRequest};
 pub use self::ring::KeptRequests;
 pub use self::story::{LimitFacts, LimitStory, PolicyFacts, RateStory, RequestStory, RouteFacts, Viewer};
