@@ -9,10 +9,11 @@ use tokio_util::task::TaskTracker;
 
 use super::failover::Failover;
 use super::handover::MovableStore;
-use crate::rules::decision::{Batch, Settlement, Verdict, Verdicts};
+use crate::rules::decision::{Batch, SessionChange, Settlement, SignIn, Verdict, Verdicts};
 use crate::rules::key::{Hashers, KeyHash, KeyHasher};
-use crate::rules::limit::OnFailure;
-use crate::store::{LiveKeyRing, memory, redis};
+use crate::rules::limit::{Ladder, OnFailure};
+use crate::store::bans::{Ban, BanId, BanSubject, BanTableFull};
+use crate::store::{Bans, LiveKeyRing, Sessions, memory, redis};
 
 /// How long a process that ends waits for a Redis that does not answer.
 const FINISH_TIMEOUT: Duration = Duration::from_millis(500);
@@ -132,6 +133,133 @@ impl Store for AnyStore {
         match self {
             Self::Memory(store) => store.reset(keys).await,
             Self::Shared(store) => Box::pin(store.reset(keys)).await,
+        }
+    }
+}
+
+// Bans that begin and end, in memory or through Redis.
+
+impl AnyStore {
+    /// The bans that this process knows.
+    pub fn bans(&self) -> &Arc<Bans> {
+        match self {
+            Self::Memory(store) => store.bans(),
+            Self::Shared(store) => store.bans(),
+        }
+    }
+
+    /// Whether only this process knows a ban, because Redis does not have it yet.
+    pub fn is_only_here(&self, id: BanId) -> bool {
+        match self {
+            Self::Memory(_) => false,
+            Self::Shared(_) => self.bans().is_unsent(id),
+        }
+    }
+
+    /// Bans because a limit was reached. Returns the ban that begins now, or the one that lasts already. With Redis the
+    /// work continues if the caller is dropped; during an outage the ban holds in this process.
+    pub async fn ban_by_limit(&self, subject: BanSubject, ladder: &Ladder, reason: &str) -> Ban {
+        let (bans, reason) = (self.bans(), Arc::from(reason));
+        if let Some(lasting) = bans.find(subject.id()) {
+            return lasting;
+        }
+        match self {
+            Self::Memory(store) => store.ban_by_limit(subject, ladder, &reason).await,
+            Self::Shared(store) => {
+                let (ban, begins) = store.ban_by_limit(subject, ladder, reason).await;
+                if let Some(observer) = bans.observer().filter(|_| begins) {
+                    observer.banned(&ban);
+                }
+                ban
+            }
+        }
+    }
+
+    /// Bans for an operator, for `span` from now on: all of them, or none.
+    pub async fn ban_by_operator(
+        &self,
+        subjects: Vec<BanSubject>,
+        span: Duration,
+        reason: &str,
+    ) -> Result<Vec<Ban>, BanTableFull> {
+        let (bans, reason) = (self.bans(), Arc::from(reason));
+        if !bans.has_room_for(subjects.iter().map(BanSubject::id)) {
+            return Err(BanTableFull);
+        }
+        let mut begun = Vec::with_capacity(subjects.len());
+        match self {
+            Self::Memory(store) => {
+                for subject in subjects {
+                    begun.push(store.ban_by_operator(subject, span, Arc::clone(&reason)).await?);
+                }
+            }
+            Self::Shared(store) => {
+                let ban = |subject| bans.ban_by_operator(subject, span, Arc::clone(&reason));
+                let records = subjects.into_iter().map(ban).collect::<Result<Vec<_>, _>>()?;
+                store.send_bans(&records).await;
+                begun.extend(records.into_iter().map(|record| record.ban));
+                if let Some(observer) = bans.observer() {
+                    for ban in &begun {
+                        observer.banned(ban);
+                    }
+                }
+            }
+        }
+        Ok(begun)
+    }
+
+    /// Lifts a ban and returns it, or `None` if there was none. Fails while Redis, which has it, does not answer.
+    pub async fn lift(&self, id: BanId) -> Result<Option<Ban>, StoreError> {
+        let now = self.bans().now();
+        // Looked up first: the message from Redis about this very change removes it here too.
+        let known = self.bans().find(id);
+        let shared = match self {
+            Self::Memory(store) => return store.lift(id).await,
+            Self::Shared(store) => store.lift(id).await?,
+        };
+        let lifted = known.or(shared.filter(|ban| ban.until > now));
+        if let Some((observer, ban)) = self.bans().observer().zip(lifted.as_ref()) {
+            observer.lifted(ban);
+        }
+        Ok(lifted)
+    }
+}
+
+// What is learned of sessions, in memory or through Redis.
+
+impl AnyStore {
+    /// The sessions that this process knows.
+    pub fn sessions(&self) -> &Arc<Sessions> {
+        match self {
+            Self::Memory(store) => store.sessions(),
+            Self::Shared(store) => store.sessions(),
+        }
+    }
+
+    /// Whether a success is the account's own: its request carried no session of another account. Then its sessions are
+    /// learned.
+    ///
+    /// With Redis this asks all gateways in one round trip, and they all know the sessions when it returns, so that it is
+    /// to be awaited before the client gets them. The work continues if the caller is dropped. During an outage what
+    /// this process knows decides.
+    pub async fn sign_in(&self, sign_in: SignIn) -> bool {
+        match self {
+            Self::Memory(store) => store.sign_in(sign_in).await,
+            Self::Shared(store) => store.sign_in(sign_in).await,
+        }
+    }
+
+    /// Applies what an answer has changed: in this process at once, and elsewhere by a task that the returned future
+    /// waits for. A session may be renewed that only other gateways know.
+    pub fn change_sessions(&self, changes: Vec<SessionChange>) -> impl Future<Output = ()> + Send + use<> {
+        let task = match self {
+            Self::Memory(store) => store.change_sessions(changes),
+            Self::Shared(store) => store.change_sessions(changes),
+        };
+        async move {
+            if let Some(task) = task {
+                drop(task.await);
+            }
         }
     }
 }

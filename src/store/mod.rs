@@ -1,6 +1,6 @@
 //! Where counts are kept. Stores decide batches and do not know requests.
 //!
-//! - [`any_store`]: what every store does, the stores as one type, and the `store` section.
+//! - [`any_store`]: what every store does, the stores as one type with their bans and sessions, and the `store` section.
 //! - [`memory`]: counts in this process; [`snapshot`]: what survives a restart; [`handover`]: counts move to a process
 //!   that takes over.
 //! - [`redis`]: counts in Redis; [`failover`]: Redis, and this process during an outage.

@@ -15,7 +15,7 @@ use tracing::warn;
 use super::error::FailureCause;
 use crate::upstream::servers::{Location, ServerUrl, UNIX_SOCKET};
 use crate::upstream::stream::ServerTls;
-use crate::wire::http1::client::Repairs;
+use crate::wire::http1::repair::Repairs;
 
 /// Long enough to keep most requests from a dead server, short enough to notice soon that it works again.
 const BACKOFF: Duration = Duration::from_secs(1);

@@ -2,11 +2,9 @@
 //!
 //! - [`ban`]: a ban, its subject and its id.
 //! - [`table`]: all bans that this process knows; `index`: finds them.
-//! - `any_store`: bans that begin and end, in memory or through Redis.
 //! - `codec`: bans as gateways and processes send them to each other.
 //! - `sync`: how the table follows the bans in Redis.
 
-mod any_store;
 pub mod ban;
 pub(in crate::store) mod codec;
 pub mod index;

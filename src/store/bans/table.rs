@@ -189,7 +189,7 @@ impl Bans {
     }
 
     /// Whether there is room for the bans of these ids by an operator, beside the others by operators. Bans by limits make room.
-    pub(super) fn has_room_for(&self, ids: impl Iterator<Item = BanId>) -> bool {
+    pub(in crate::store) fn has_room_for(&self, ids: impl Iterator<Item = BanId>) -> bool {
         let mut index = self.index.write();
         index.remove_expired(self.clock.now());
         index.has_room_for(ids)

@@ -9,7 +9,7 @@ use serde::de::{DeserializeSeed, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, de};
 use tokio::sync::mpsc::Receiver;
 
-use crate::wire::crowdsec::bouncer::{Decision, SentDecision, Subject, Unfollowed};
+use crate::wire::crowdsec::decision::{Decision, SentDecision, Subject, Unfollowed};
 
 /// How many decisions a list follows. About 64 MB.
 pub const MOST: usize = 1_000_000;

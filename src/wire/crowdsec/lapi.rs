@@ -375,7 +375,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::wire::crowdsec::bouncer;
+    use crate::wire::crowdsec::decision;
 
     #[test]
     fn a_secret_is_trimmed_and_never_shown() {
@@ -407,7 +407,7 @@ mod tests {
             (&decision["origin"], &decision["scenario"]),
             (&json!("portcullis"), &json!("portcullis/login pace"))
         );
-        let duration = bouncer::parse(decision["duration"].as_str().unwrap()).unwrap();
+        let duration = decision::parse_duration(decision["duration"].as_str().unwrap()).unwrap();
         assert!(duration <= Duration::from_secs(600) && duration > Duration::from_secs(590), "{duration:?}");
         assert_eq!(alert("198.51.100.7/32", Duration::ZERO).to_json(), None);
     }
