@@ -13,8 +13,8 @@ use super::then::Then;
 use crate::config::diagnostic::Mistakes;
 use crate::config::raw::forms::{InvalidValue, RawValue, Spanned, Text};
 use crate::config::yaml::{Content, Node};
-use crate::rules;
 use crate::rules::key::{Fold, Selector, Spelling};
+use crate::rules::limit;
 use crate::rules::limit::{
     AlgorithmName, Count, Detail, EntrySet, InvalidRate, Missing, OnFailure, Rate, Rates, ResetOutcome,
 };
@@ -43,7 +43,7 @@ section! {
         /// window is shorter than ten minutes.
         buckets: Spanned<u64> => COUNT,
         /// How much one request is charged.
-        cost: Spanned<u64> => COUNT = rules::limit::Rule::COST,
+        cost: Spanned<u64> => COUNT = limit::Rule::COST,
         /// Count different values of this selector instead of requests. A value that was counted within the window
         /// costs nothing.
         distinct: KeyPart,
@@ -66,7 +66,7 @@ section! {
         /// limit, `deny` denies the request. A part that was not understood is not lacking.
         missing: Spanned<Missing> = Missing::default(),
         /// Decide, count and report as if the limit applied, but let the request pass.
-        shadow: Spanned<bool> = rules::limit::Limit::SHADOW,
+        shadow: Spanned<bool> = limit::Limit::SHADOW,
         /// Names of lists whose members this limit does not apply to. `known_client` stands for the known clients of the
         /// route (`known_clients`).
         unless: OneOrList<Text>,

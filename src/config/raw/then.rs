@@ -12,7 +12,7 @@ use crate::config::diagnostic::Mistakes;
 use crate::config::raw::forms::{InvalidValue, RawValue, Spanned, Text};
 use crate::config::source::SourceRange;
 use crate::config::yaml::{Content, Node};
-use crate::rules;
+use crate::rules::limit;
 use crate::rules::limit::ChallengeKind;
 use crate::words::units::{Span, nearest};
 
@@ -114,7 +114,7 @@ section! {
     /// The response to a denied request.
     DenyResponse {
         /// The status.
-        status: Spanned<Status> = rules::limit::DenyResponse::STATUS.as_u16(),
+        status: Spanned<Status> = limit::DenyResponse::STATUS.as_u16(),
         /// A body that every client gets as it is.
         body: Text,
         /// A file with an HTML page for browsers. Other clients get the problem document.
