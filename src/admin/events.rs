@@ -149,6 +149,7 @@ impl http_body::Body for EventBody {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Event;
     use crate::record::event::EventKind;
     use crate::record::event_stream::StreamEvent;
 

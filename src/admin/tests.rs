@@ -199,6 +199,7 @@ fn state() -> Arc<AdminState> {
         kept_requests: Arc::default(),
         key_tables: Arc::default(),
         advisor: Arc::default(),
+        attacks: Arc::default(),
     };
     AdminState::new(sources, AdminRules { token: None, on_failure: OnFailure::Local })
 }

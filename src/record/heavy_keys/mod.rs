@@ -380,6 +380,7 @@ mod tests {
             key: key("alice", Some("a***1f3c")),
             requests: 3,
             denied: 1,
+            failed: 2,
             first: Timestamp::from_micros(5),
             last: Timestamp::from_micros(9),
         };

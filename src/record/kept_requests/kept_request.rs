@@ -308,13 +308,16 @@ mod tests {
     fn a_long_text_is_cut_at_the_end_of_a_character_and_leaves_no_large_buffer() {
         let mut text = KeptText::default();
         let long = "é".repeat(300);
-        text.set(Texts { id: "1", host: &long, path: &long, ban: "b", list: "" });
-        let Texts { id, host, path, ban, list } = text.get();
-        assert_eq!((id, host.len(), path.len(), ban, list), ("1", 254, 512, "b", ""));
+        text.set(Texts { id: "1", host: &long, path: &long, ban: "b", list: "", agent: "curl" });
+        let Texts { id, host, path, ban, list, agent } = text.get();
+        assert_eq!((id, host.len(), path.len(), ban, list, agent), ("1", 254, 512, "b", "", "curl"));
         assert!(text.buffer.capacity() <= 2 * (4 * MAX_OTHER + MAX_PATH));
-        text.set(Texts { id: "2", host: "h", path: "/", ban: "", list: "l" });
-        let Texts { id, host, path, ban, list } = text.get();
-        assert_eq!((id, host, path, ban, list), ("2", "h", "/", "", "l"));
+        text.set(Texts { id: "2", host: "h", path: "/", ban: "", list: "l", agent: "" });
+        let Texts { id, host, path, ban, list, agent } = text.get();
+        assert_eq!((id, host, path, ban, list, agent), ("2", "h", "/", "", "l", ""));
+        for (sent, kept) in [(&b"curl/8"[..], "curl/8"), (b"a\xff", "a"), ("é".repeat(99).as_bytes(), &*"é".repeat(60))] {
+            assert_eq!(agent_text(sent), kept);
+        }
         assert!(text.buffer.capacity() <= USUAL);
     }
 }

@@ -86,6 +86,7 @@ pub(crate) fn record() -> RequestRecord<'static> {
         bytes_out: 0,
         applied_limit: None,
         keys: &[],
+        sign_in: None,
     }
 }
 

@@ -222,6 +222,7 @@ fn request() -> RequestRecord<'static> {
         bytes_out: 0,
         applied_limit: None,
         keys: &[],
+        sign_in: None,
     }
 }
 

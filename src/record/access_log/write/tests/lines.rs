@@ -227,6 +227,7 @@ fn denied() -> RequestRecord<'static> {
         bytes_out: 512,
         applied_limit: None,
         keys: &[],
+        sign_in: None,
     }
 }
 

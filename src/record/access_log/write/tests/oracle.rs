@@ -148,6 +148,7 @@ impl Sample {
             bytes_out: self.numbers[2],
             applied_limit: applied.as_ref(),
             keys: &[],
+            sign_in: None,
         };
         let limits = limits.map(|(name, _)| LimitMetrics::new(&name.into()));
         let context = LineContext { route, upstream, query, limits: &limits };
