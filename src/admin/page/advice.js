@@ -1,15 +1,18 @@
 // What looks misconfigured, and the line to write.
 
-import { byId, element } from "/page/dom.js";
-import { moment } from "/page/format.js";
+import { byId, element } from "./dom.js";
+import { foldable } from "./fold.js";
+import { moment } from "./format.js";
 
 // Returns a function that shows the advice of a status.
 export function advice() {
+  const fold = foldable(byId("advice"), byId("advice-list"));
   let shown = "";
   return function show(now) {
     const text = JSON.stringify(now);
     if (text === shown) return;
     shown = text;
+    fold(now.length === 0);
     const none = element("p", { class: "quiet empty" }, "Nothing looks misconfigured.");
     byId("advice-list").replaceChildren(...(now.length === 0 ? [none] : now.map(entry)));
   };

@@ -1,6 +1,6 @@
 // Asks the gateway. One place knows how a change proves that it comes from this page, and whether the gateway answers.
 
-import { lost, reached } from "/page/contact.js";
+import { lost, reached } from "./contact.js";
 
 // An answer that is an error: a problem document of the gateway.
 export class Problem extends Error {

@@ -1,6 +1,6 @@
 // Asks again before each change.
 
-import { byId } from "/page/dom.js";
+import { byId, element } from "./dom.js";
 
 const dialog = byId("ask");
 let answer = () => {};
@@ -14,9 +14,10 @@ byId("ask-form").addEventListener("submit", (event) => {
 dialog.addEventListener("cancel", () => answer(false));
 
 // Whether the operator said yes. Escape is a no, and the focus returns to where it was.
-export function askAgain({ title, text, yes }) {
+export function askAgain({ title, text, list = [], yes }) {
   byId("ask-title").textContent = title;
   byId("ask-text").textContent = text;
+  byId("ask-list").replaceChildren(...list.map((one) => element("li", {}, one)));
   byId("ask-yes").textContent = yes;
   dialog.showModal();
   byId("ask-no").focus();

@@ -1,43 +1,64 @@
 // What is banned and until when; bans and lifts.
 
-import { get, post, remove } from "/page/api.js";
-import { askAgain, say } from "/page/ask.js";
-import { byId, element } from "/page/dom.js";
-import { fromNow, keyText, moment } from "/page/format.js";
-import { fillParts, partsIn, showParts } from "/page/keyparts.js";
-import { table } from "/page/table.js";
+import { get, post, remove } from "./api.js";
+import { askAgain, say } from "./ask.js";
+import { button, byId, element, setChoices } from "./dom.js";
+import { keyNodes, passes, value, whom } from "./filter.js";
+import { foldable } from "./fold.js";
+import { counted, fromNow, keyText, moment, together } from "./format.js";
+import { fillParts, partsIn, showParts } from "./keyparts.js";
+import { covers } from "./net.js";
+import { table } from "./table.js";
 
 const MAX_SHOWN = 200;
+// More bans than this of one reason are one row.
+const MOST_EQUAL = 3;
 
 // `changed` is called after a change.
 export function bans(changed) {
   let all = null;
   let limits = [];
+  // The reasons whose bans are shown one by one.
+  const opened = new Set();
+  const fold = foldable(byId("bans"), byId("bans-list"));
   const more = element("p", { class: "quiet", id: "bans-more" });
   const list = element("div");
   byId("bans-list").append(list, more);
   const showRows = table(list, {
     label: "Bans", keyOf: (ban) => ban.id, empty: "Nothing is banned.",
     columns: [
-      { title: "Whom", class: "name", text: subject },
+      { title: "Whom", class: "name", text: (ban) => (ban.equal ? counted(ban.equal.length, "ban") : subject(ban)), node: subjectNode },
       { title: "Until", class: "wide", text: (ban) => `${moment(ban.until)} (${fromNow(ban.until)})` },
       { title: "Reason", class: "name wide", text: (ban) => ban.reason },
-      { title: "Id", class: "id", text: (ban) => ban.id },
-      { title: "Change", text: (ban) => ban.id, node: (ban) => liftButton(ban) },
+      { title: "Id", class: "id", text: (ban) => (ban.equal ? "" : ban.id) },
+      { title: "Change", text: (ban) => ban.id, node: (ban) => (ban.equal ? openButton(ban) : liftButton(ban)) },
     ],
   });
 
+  function openButton(ban) {
+    const open = () => {
+      opened.add(sameAs(ban));
+      show();
+      byId("bans-heading").focus();
+    };
+    return button("Show each", open, { "aria-label": `Show each ban of ${ban.reason || "no reason"}` });
+  }
+
   function liftButton(ban) {
-    return element("button", { type: "button", "aria-label": `Lift the ban of ${subject(ban)}`, click: () => lift(ban) }, "Lift…");
+    return button("Lift…", () => lift(ban), { "aria-label": `Lift the ban of ${subject(ban)}` });
   }
 
   function show() {
     if (all === null) return;
     const wanted = byId("bans-filter").value.trim().toLowerCase();
-    const found = all.filter((ban) => `${subject(ban)} ${ban.reason} ${ban.id}`.toLowerCase().includes(wanted));
+    const concerned = all.filter(passes);
+    const found = concerned.filter((ban) => `${subject(ban)} ${ban.reason} ${ban.id}`.toLowerCase().includes(wanted));
     found.sort((one, other) => (one.until < other.until ? 1 : -1));
-    showRows(found.slice(0, MAX_SHOWN), all.length > 0 ? "None of the bans has that text." : undefined);
-    const hidden = found.length - MAX_SHOWN;
+    const rows = wanted === "" ? grouped(found, opened) : found;
+    const none = all.length === 0 ? undefined : concerned.length === 0 ? "None that this filter shows." : "None of the bans has that text.";
+    showRows(rows.slice(0, MAX_SHOWN), none);
+    fold(all.length === 0);
+    const hidden = rows.length - MAX_SHOWN;
     more.textContent = hidden > 0 ? `${hidden} more: type into Find to see them.` : "";
   }
 
@@ -52,16 +73,33 @@ export function bans(changed) {
     changed();
   }
 
+  // Bans addresses; asks again first. Whether the operator said yes and all are banned.
+  async function banNow({ addresses, span, reason, warning = "" }) {
+    const one = addresses.length === 1 ? addresses[0] : counted(addresses.length, "address or network", "addresses and networks");
+    const text = ["Answered with 403, on every gateway of this store.", warning].filter(Boolean).join(" ");
+    if (!(await askAgain({ title: `Ban ${one} for ${span}?`, text, list: addresses.length === 1 ? [] : addresses, yes: "Ban" }))) return false;
+    let isDone = false;
+    try {
+      const answer = await post("/api/v1/bans", { addresses, for: span, reason });
+      const [first] = answer.banned;
+      say(`${addresses.length === 1 ? subject(first) : one} ${addresses.length === 1 ? "is" : "are"} banned until ${moment(first.until)} UTC.${scopeText(first)}`);
+      isDone = true;
+    } catch (problem) {
+      say(`Nothing is banned: ${problem.message}.`);
+    }
+    changed();
+    return isDone;
+  }
+
   async function ban(event) {
     event.preventDefault();
     const request = asked();
-    const whom = request.address ?? `${keyText(request.key)} of ${request.limit}`;
-    const title = `Ban ${whom} for ${request.for}?`;
-    const text = request.address === undefined ? "Its requests are denied on every route of this limit, on every gateway of this store." : "Its requests are answered with 403, on every gateway of this store.";
+    const title = `Ban ${subject(request)} for ${request.for}?`;
+    const text = request.limit !== undefined ? "Its requests are denied on every route of this limit, on every gateway of this store." : "Its requests are answered with 403, on every gateway of this store.";
     if (!(await askAgain({ title, text, yes: "Ban" }))) return;
     await attempt("ban-error", async () => {
       const made = await post("/api/v1/bans", request);
-      say(`${subject(made)} is banned until ${moment(made.until)} UTC.${made.scope === "all" ? "" : " Redis does not answer: only this gateway knows it, the others when Redis is back."}`);
+      say(`${subject(made)} is banned until ${moment(made.until)} UTC.${scopeText(made)}`);
     });
     changed();
   }
@@ -93,14 +131,15 @@ export function bans(changed) {
       show();
       return all;
     },
+    lift,
+    banNow,
+    // The ban that holds for all of an address or a network; undefined: there is none.
+    banOf: (address) => all?.find((ban) => ban.address && covers(ban.address, address)),
     setLimits(now) {
       const denying = now.filter((limit) => !limit.shadow);
       if (JSON.stringify(denying) === JSON.stringify(limits)) return;
       limits = denying;
-      const chosen = byId("ban-what").value;
-      const options = limits.map((limit) => element("option", { value: limit.name }, `a key of ${limit.name}`));
-      byId("ban-what").replaceChildren(byId("ban-what").options[0], ...options);
-      byId("ban-what").value = limits.some((limit) => limit.name === chosen) ? chosen : "";
+      setChoices(byId("ban-what"), limits.map((limit) => limit.name), [["", "an address or a network"]], (name) => `a key of ${name}`);
       showFields();
     },
     // Fills the form in and leads to it.
@@ -115,6 +154,24 @@ export function bans(changed) {
 
 function subject(ban) {
   return ban.address ?? `${keyText(ban.key)} of ${ban.limit}`;
+}
+
+function subjectNode(ban) {
+  if (ban.equal) return counted(ban.equal.length, "ban");
+  return ban.address ? whom(ban.address) : element("span", {}, ...keyNodes(ban.key), " of ", value("limit", ban.limit));
+}
+
+// Whether it keeps everyone out.
+export const isLockdown = (ban) => !ban.address && Object.keys(ban.key ?? {}).length === 0;
+
+const scopeText = (ban) => (ban.scope === "all" ? "" : " Redis does not answer: only this gateway knows it, the others when Redis is back.");
+
+const sameAs = (ban) => `${ban.limit ?? ""} ${ban.reason}`;
+
+// Bans of one reason are one row, with their number.
+function grouped(bans, opened) {
+  const split = ({ equal, ...ban }) => (equal.length <= MOST_EQUAL || opened.has(sameAs(ban)) ? equal : [{ ...ban, id: `equal ${sameAs(ban)}`, equal }]);
+  return together(bans, sameAs).flatMap(split);
 }
 
 // Runs a change, and shows its problem where the operator looks.

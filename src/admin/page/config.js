@@ -1,9 +1,9 @@
 // The configuration in force, and its reload.
 
-import { getText, post } from "/page/api.js";
-import { askAgain, say } from "/page/ask.js";
-import { byId, element } from "/page/dom.js";
-import { moment } from "/page/format.js";
+import { getText, post } from "./api.js";
+import { askAgain, say } from "./ask.js";
+import { byId, element } from "./dom.js";
+import { moment } from "./format.js";
 
 // A reload may read long lists.
 const PATIENCE_MS = 65_000;

@@ -1,8 +1,8 @@
 // Whether the gateway answers. While it does not, the page says since when, and tries again.
 
-import { say } from "/page/ask.js";
-import { byId } from "/page/dom.js";
-import { clock } from "/page/format.js";
+import { say } from "./ask.js";
+import { byId } from "./dom.js";
+import { clock } from "./format.js";
 
 const RETRY_MS = 2000;
 

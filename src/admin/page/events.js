@@ -1,10 +1,13 @@
 // Live events, equal ones together: ten thousand denials of one client are one line.
 
-import { byId, setText } from "/page/dom.js";
-import { clock, counted, keyText, moment, number, span } from "/page/format.js";
-import { table } from "/page/table.js";
+import { byId, setText } from "./dom.js";
+import { passes } from "./filter.js";
+import { foldable } from "./fold.js";
+import { clock, counted, keyText, moment, number, span } from "./format.js";
+import { table } from "./table.js";
 
-const KINDS = ["denial", "delay", "ban", "unban", "reload"];
+const KINDS = ["denial", "delay", "ban", "unban", "reload", "signed_in_after_failures"];
+const WORDS = { signed_in_after_failures: "signed in" };
 const MAX_LINES = 100;
 const FEW = 20;
 const TOGETHER_MS = 60_000;
@@ -20,10 +23,11 @@ export function events({ happened, broken }) {
     label: "Events", few: FEW, keyOf: (line) => line.number, empty: "Nothing was denied, banned or reloaded at this gateway since this page is open.",
     columns: [
       { title: "Time", class: "time", text: (line) => clock(line.last) },
-      { title: "Event", text: (line) => line.kind },
+      { title: "Event", text: (line) => WORDS[line.kind] ?? line.kind },
       { title: "What", class: "name wide", text: sentence },
     ],
   });
+  const fold = foldable(byId("events"), byId("events-list"));
   let next = 0;
 
   function add(kind, event) {
@@ -46,7 +50,9 @@ export function events({ happened, broken }) {
     isDrawing = true;
     setTimeout(() => {
       isDrawing = false;
-      showRows(lines.toSorted((one, other) => other.last - one.last || other.number - one.number));
+      const shown = lines.filter((line) => passes(line.event));
+      fold(lines.length === 0);
+      showRows(shown.toSorted((one, other) => other.last - one.last || other.number - one.number), lines.length > 0 ? "None that this filter shows." : undefined);
       setText(byId("events-state"), `Since this page is open, at this gateway, the newest first.${lost > 0 ? ` ${counted(lost, "event")} came too fast to be shown.` : ""}`);
     }, lines.length < 2 ? 0 : REDRAW_MS);
   }
@@ -70,7 +76,7 @@ export function events({ happened, broken }) {
   }
 
   const isOpen = () => source !== null && source.readyState !== EventSource.CLOSED;
-  return { open, close, isOpen };
+  return { open, close, isOpen, draw };
 }
 
 const sameAs = (event) => [event.event, event.decision, event.limit, event.list, event.client, event.address, event.route, event.reason && event.event !== "denial" ? event.reason : ""].join("\n");
@@ -82,7 +88,7 @@ function sentence({ event, count, first, last }) {
   const where = event.route ? ` on route ${event.route}` : "";
   const until = event.until && event.event === "ban" ? `, until ${moment(event.until)}` : "";
   const reason = event.reason ? `: ${event.reason}` : "";
+  if (event.event === "signed_in_after_failures") return `${event.account} signed in after ${counted(event.failures, "failure")} from ${event.client}${where}`;
   if (event.event === "reload") return `configuration${reason}`;
   return `${event.decision ?? event.event} ${whose}${times}${by}${where}${until}${event.event === "denial" ? "" : reason}`;
 }
-

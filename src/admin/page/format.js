@@ -41,6 +41,9 @@ export function isHidden(key) {
   return Object.values(key ?? {}).some((value) => /^.?\*\*\*[0-9a-f]*$/u.test(value) || value.endsWith("…"));
 }
 
+// Equal things are one: the first of them, with their number.
+export const together = (things, keyOf) => [...Map.groupBy(things, keyOf).values()].map((equal) => ({ ...equal[0], count: equal.length, equal }));
+
 // `client_ip 198.51.100.7, param.username alice`.
 export function keyText(key) {
   const parts = Object.entries(key ?? {}).map(([selector, value]) => `${selector} ${value === "" ? "(empty)" : value}`);

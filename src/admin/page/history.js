@@ -1,22 +1,23 @@
-// Sums of the history: what passed and what was denied, in steps.
+// Sums of the history: what passed, was denied, failed, in steps.
 
-const PASSED = ["allowed", "delayed"];
-const DENIED = ["denied", "banned", "listed", "tarpitted", "challenged"];
-const ERRORS = ["error"];
-const SIGNED_IN = ["success"];
-const FAILED = ["failure"];
+export const SERIES = ["passed", "denied", "errors", "signedIn", "failed"];
 
-// Of the decisions of one route or limit: {passed: [..], denied: [..], errors: [..]}, and of the outcomes of a route
-// {signedIn: [..], failed: [..]}.
+const WORDS = {
+  passed: ["allowed", "delayed"],
+  denied: ["denied", "banned", "listed", "tarpitted", "challenged"],
+  errors: ["error"],
+  signedIn: ["success"],
+  failed: ["failure"],
+};
+
+// Of the decisions and outcomes of one route or limit: each series by its name.
 export function steps(decisions, length) {
-  const add = (words) => sumOf(words.map((word) => decisions[word] ?? []), length);
-  return { passed: add(PASSED), denied: add(DENIED), errors: add(ERRORS), signedIn: add(SIGNED_IN), failed: add(FAILED) };
+  return Object.fromEntries(SERIES.map((name) => [name, sumOf(WORDS[name].map((word) => decisions[word] ?? []), length)]));
 }
 
 // Several of them together.
 export function together(all, length) {
-  const add = (name) => sumOf(all.map((one) => one[name]), length);
-  return Object.fromEntries(["passed", "denied", "errors", "signedIn", "failed"].map((name) => [name, add(name)]));
+  return Object.fromEntries(SERIES.map((name) => [name, sumOf(all.map((one) => one[name]), length)]));
 }
 
 export const total = (values) => values.reduce((sum, value) => sum + value, 0);
@@ -24,12 +25,9 @@ export const total = (values) => values.reduce((sum, value) => sum + value, 0);
 // The last six steps: up to a minute.
 export const lastMinute = (values) => total(values.slice(-6));
 
-// At most `most` values, each the sum of as many steps.
-export function grouped(values, most) {
-  const size = Math.max(1, Math.ceil(values.length / most));
-  const groups = [];
-  for (let end = values.length; end > 0; end -= size) groups.unshift(total(values.slice(Math.max(0, end - size), end)));
-  return { values: groups, size };
+// The sums of each `size` values, from the first on.
+export function grouped(values, size) {
+  return Array.from({ length: Math.ceil(values.length / size) }, (_, index) => total(values.slice(index * size, (index + 1) * size)));
 }
 
 function sumOf(lists, length) {

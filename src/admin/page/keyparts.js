@@ -1,6 +1,6 @@
 // Fields for the parts of a limit's key.
 
-import { element } from "/page/dom.js";
+import { element } from "./dom.js";
 
 // Replaces the fields in `root`, and keeps what was typed for a selector that stays.
 export function showParts(root, prefix, selectors, { labelOf = (selector) => selector } = {}) {

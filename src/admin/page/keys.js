@@ -1,11 +1,11 @@
 // Where a key stands with a limit, and its reset.
 
-import { get, remove, withQuery } from "/page/api.js";
-import { askAgain, say } from "/page/ask.js";
-import { attempt } from "/page/bans.js";
-import { byId, element } from "/page/dom.js";
-import { clock, keyText, number, span } from "/page/format.js";
-import { fillParts, partsIn, showParts } from "/page/keyparts.js";
+import { get, remove, withQuery } from "./api.js";
+import { askAgain, say } from "./ask.js";
+import { attempt } from "./bans.js";
+import { button, byId, element, quiet, setChoices } from "./dom.js";
+import { clock, keyText, number, span } from "./format.js";
+import { fillParts, partsIn, showParts } from "./keyparts.js";
 
 // `prepareBan` leads to the form of bans.
 export function keys(prepareBan) {
@@ -32,11 +32,11 @@ export function keys(prepareBan) {
     shown = asked;
     const rates = state.rates.map((rate) => element("li", {}, rateText(rate)));
     byId("standing").replaceChildren(
-      element("p", { class: state.allowed ? "well" : "bad" }, sentence(asked, state), " ", element("span", { class: "quiet" }, `As of ${clock(new Date())} UTC.`)),
+      element("p", { class: state.allowed ? "well" : "bad" }, sentence(asked, state), " ", quiet(`As of ${clock(new Date())} UTC.`)),
       rates.length > 0 ? element("ul", { class: "plain" }, ...rates) : "",
       element("div", { class: "bar" },
-        element("button", { type: "button", id: "key-reset", click: reset }, "Reset this key…"),
-        state.shadow ? "" : element("button", { type: "button", click: () => prepareBan(banOf(asked)) }, "Ban this key…"),
+        button("Reset this key…", reset, { id: "key-reset" }),
+        state.shadow ? "" : button("Ban this key…", () => prepareBan(banOf(asked))),
       ),
     );
   }
@@ -73,9 +73,7 @@ export function keys(prepareBan) {
       const now = await get("/api/v1/limits");
       if (JSON.stringify(now) === JSON.stringify(limits)) return now;
       limits = now;
-      const before = byId("key-limit").value;
-      byId("key-limit").replaceChildren(...limits.map((limit) => element("option", { value: limit.name }, limit.name)));
-      if (limits.some((limit) => limit.name === before)) byId("key-limit").value = before;
+      setChoices(byId("key-limit"), limits.map((limit) => limit.name), []);
       byId("key-form").hidden = limits.length === 0;
       byId("standing").textContent = limits.length === 0 ? "No limit is configured." : "";
       showFields();

@@ -1,44 +1,58 @@
 // The dashboard: asks the gateway every ten seconds and whenever an event says that something changed.
 
-import { advice } from "/page/advice.js";
-import { get, NoAnswer, Problem, withQuery } from "/page/api.js";
-import { say } from "/page/ask.js";
-import { bans } from "/page/bans.js";
-import { config } from "/page/config.js";
-import { isGone, onContact, probe } from "/page/contact.js";
-import { byId, setText } from "/page/dom.js";
-import { events } from "/page/events.js";
-import { clock } from "/page/format.js";
-import { lastMinute } from "/page/history.js";
-import { keys } from "/page/keys.js";
-import { requests } from "/page/requests.js";
-import { startSession } from "/page/session.js";
-import { top } from "/page/top.js";
-import { traffic } from "/page/traffic.js";
-import { status } from "/page/status.js";
-import { asideFacts, verdict } from "/page/verdict.js";
+import { advice } from "./advice.js";
+import { get, NoAnswer, Problem, withQuery } from "./api.js";
+import { say } from "./ask.js";
+import { attacks } from "./attacks.js";
+import { bans } from "./bans.js";
+import { config } from "./config.js";
+import { isGone, onContact, probe } from "./contact.js";
+import { done } from "./done.js";
+import { byId, setText } from "./dom.js";
+import { entered } from "./entered.js";
+import { events } from "./events.js";
+import { onFilter } from "./filter.js";
+import { clock } from "./format.js";
+import { lastMinute, total } from "./history.js";
+import { keys } from "./keys.js";
+import { requests } from "./requests.js";
+import { startSession } from "./session.js";
+import { top } from "./top.js";
+import { traffic } from "./traffic.js";
+import { status } from "./status.js";
+import { asideFacts, verdict } from "./verdict.js";
+import { where } from "./where.js";
 
 const REFRESH_MS = 10_000;
 // An attack has thousands of events a second; the page asks no more often than this because of them.
 const SOON_MS = 2_000;
 
+// What happened is shown for an hour at least.
+const PAST_MINUTES = 60;
+
 const { show: showVerdict, showGone, showUnknown } = verdict();
-const loadTraffic = traffic(() => refresh());
+const { show: showTraffic, wait: waitForTraffic } = traffic();
+const wherePanel = where();
 const loadStatus = status();
 const showAdvice = advice();
 const banPanel = bans(() => refresh());
 const keyPanel = keys((ban) => banPanel.prepare(ban));
 const leads = {
   changed: () => refresh(),
+  bans: banPanel,
   prepareBan: (ban) => banPanel.prepare(ban),
   prepareKey: (key) => keyPanel.prepare(key),
 };
+const showEntered = entered(banPanel);
+const loadAttacks = attacks(banPanel);
+const showDone = done(banPanel);
 const topPanel = top(leads);
 const requestPanel = requests(leads);
 config(() => refresh());
 const stream = events({ happened: refreshSoon, broken: () => setTimeout(probe, 200) });
 
 let isOpen = false;
+let isFiltered = false;
 let isAsking = false;
 let isDue = false;
 let timer = 0;
@@ -56,14 +70,25 @@ async function refresh() {
     if (!stream.isOpen()) stream.open();
     // First, so that none of the others asks for a limit that was removed.
     const configured = await keyPanel.load();
-    for (const panel of [banPanel, topPanel, requestPanel]) panel.setLimits(configured);
-    const [{ all, routes }, [busiest], now] = await Promise.all([
-      loadTraffic(), get(withQuery("/api/v1/top", { n: 1 })), loadStatus(), banPanel.load(), topPanel.load(), requestPanel.load(),
+    for (const panel of [banPanel, topPanel, requestPanel, wherePanel]) panel.setLimits(configured);
+    if (isFiltered) for (const panel of [topPanel, requestPanel]) panel.filter();
+    isFiltered = false;
+    // First too: what is banned already is shown beside those whom one could ban.
+    const banned = await banPanel.load();
+    const minutes = Math.max(PAST_MINUTES, byId("minutes").value);
+    const [{ history, routes, all, isCurrent }, now, past] = await Promise.all([
+      wherePanel.load(), loadStatus(), get(withQuery("/api/v1/events/recent", { minutes })),
+      loadAttacks(), topPanel.load(), requestPanel.load(),
     ]);
     // Another answer failed to arrive meanwhile, or the session has ended.
     if (!isOpen || isGone()) return;
-    const lately = { passed: lastMinute(all.passed), errors: lastMinute(all.errors) };
-    showVerdict(now.verdict, asideFacts(now.verdict.level, lately, { routes: mostDenied(routes), busiest }));
+    if (isCurrent) showTraffic(history, all, past, now.listeners);
+    const hour = past.filter((one) => Date.now() - new Date(one.time) < PAST_MINUTES * 60_000);
+    showEntered(hour, total(all.signedIn) + total(all.failed));
+    showDone(banned, hour);
+    const sums = routes.map((row) => row.steps);
+    const lately = { passed: sumOf(sums, "passed"), errors: sumOf(sums, "errors") };
+    showVerdict(now.verdict, asideFacts(lately));
     showAdvice(now.advice);
     setText(byId("updated"), `as of ${clock(new Date())} UTC`);
   } catch (error) {
@@ -74,15 +99,22 @@ async function refresh() {
   }
 }
 
-// What denied in the last minute, the most first.
-function mostDenied(rows) {
-  const denied = rows.map(({ name, steps }) => ({ name, denied: lastMinute(steps.denied) })).filter((row) => row.denied > 0);
-  return denied.sort((one, other) => other.denied - one.denied);
-}
+const sumOf = (sums, name) => sums.reduce((sum, one) => sum + lastMinute(one[name]), 0);
 
 function refreshSoon() {
   if (soon === 0) soon = setTimeout(refresh, SOON_MS);
 }
+
+byId("minutes").addEventListener("change", () => {
+  waitForTraffic();
+  wherePanel.wait();
+  refresh();
+});
+onFilter(() => {
+  isFiltered = true;
+  stream.draw();
+  refresh();
+});
 
 const checkSession = startSession({
   open() {

@@ -1,31 +1,36 @@
 // Why: the newest requests that were denied or held, and any of them by its id.
 
-import { get, Problem, withQuery } from "/page/api.js";
-import { byId, element } from "/page/dom.js";
-import { isHidden, keyText, moment, number, span } from "/page/format.js";
-import { table } from "/page/table.js";
+import { get, Problem, withQuery } from "./api.js";
+import { button, byId, element, setChoices } from "./dom.js";
+import { filtered, passes, value } from "./filter.js";
+import { foldable } from "./fold.js";
+import { isHidden, keyText, moment, number, span, together } from "./format.js";
+import { table } from "./table.js";
 
-const NEWEST = 50;
+const NEWEST = 200;
 const FEW = 10;
 
 // `prepareBan` leads to the form of bans, `prepareKey` to where a key stands.
 export function requests({ changed, prepareBan, prepareKey }) {
   const showRows = table(byId("requests-list"), {
-    label: "The newest requests that were denied or held", few: FEW, keyOf: (request) => request.id,
+    label: "The newest requests that were denied or held", few: FEW, keyOf: sameAs,
     empty: "This gateway has denied or held no request.",
     columns: [
       { title: "Time", class: "time", text: (request) => moment(request.time) },
       { title: "Decision", text: (request) => request.decision },
-      { title: "Client", class: "name", text: (request) => request.client },
-      { title: "By", class: "name", text: (request) => request.limit ?? request.list ?? (request.ban ? `ban ${request.ban}` : "") },
+      { title: "Client", class: "name", text: (request) => request.client, node: (request) => value("client", request.client) },
+      { title: "By", class: "name", text: by, node: (request) => (request.limit ? value("limit", request.limit) : by(request)) },
       { title: "Request", class: "name wide", text: (request) => `${request.method} ${request.path}` },
-      { title: "Why", class: "id", text: (request) => request.id, node: whyButton },
+      { title: "Times", numeric: true, text: (request) => number(request.count) },
+      { title: "Why", class: "id wide", text: (request) => request.id, node: whyButton },
     ],
   });
 
   function whyButton(request) {
-    return element("button", { type: "button", "aria-label": `Why request ${request.id} was ${request.decision}`, click: () => find(request.id) }, request.id);
+    return button(request.id, () => find(request.id), { "aria-label": `Why request ${request.id} was ${request.decision}` });
   }
+
+  const fold = foldable(byId("requests"), byId("requests-list"));
 
   async function find(id) {
     byId("request-id").value = id;
@@ -52,8 +57,8 @@ export function requests({ changed, prepareBan, prepareKey }) {
       element("dl", {}, ...known.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, String(value))])),
       element("ul", { class: "plain" }, ...story.limits.flatMap(limitLines)),
       element("div", { class: "bar" },
-        element("button", { type: "button", click: () => prepareBan({ values: { address: story.client } }) }, `Ban ${story.client}…`),
-        ...story.limits.filter((limit) => limit.key && !isHidden(limit.key)).map((limit) => element("button", { type: "button", click: () => prepareKey({ limit: limit.name, values: limit.key }) }, `See ${limit.name}`)),
+        button(`Ban ${story.client}…`, () => prepareBan({ values: { address: story.client } })),
+        ...story.limits.filter((limit) => limit.key && !isHidden(limit.key)).map((limit) => button(`See ${limit.name}`, () => prepareKey({ limit: limit.name, values: limit.key }))),
       ),
     );
   }
@@ -79,7 +84,10 @@ export function requests({ changed, prepareBan, prepareKey }) {
       const path = pathChosen();
       try {
         const rows = await get(path);
-        if (path === pathChosen()) showRows(rows, chosen().length > 0 ? "This gateway has denied or held no request like that." : undefined);
+        if (path !== pathChosen()) return;
+        const shown = rows.filter(passes);
+        showRows(together(shown, sameAs), chosen().length > 0 || rows.length > shown.length ? "This gateway has denied or held no request like that." : undefined);
+        fold(rows.length === 0 && chosen().length === 0);
       } catch (problem) {
         if (!(problem instanceof Problem) || problem.status === 401) throw problem;
         if (path !== pathChosen()) return;
@@ -87,16 +95,19 @@ export function requests({ changed, prepareBan, prepareKey }) {
         showRows([], "");
       }
     },
-    setLimits(now) {
-      const select = byId("requests-limit");
-      const names = ["", ...now.map((limit) => limit.name)];
-      if (JSON.stringify(names) === JSON.stringify([...select.options].map((option) => option.value))) return;
-      const chosen = select.value;
-      select.replaceChildren(...names.map((name) => element("option", { value: name }, name === "" ? "any" : name)));
-      select.value = names.includes(chosen) ? chosen : "";
+    // Asks for those that the page is filtered by.
+    filter() {
+      byId("requests-client").value = filtered("client") ?? "";
+      const limit = byId("requests-limit");
+      limit.value = [...limit.options].some((option) => option.value === filtered("limit")) ? filtered("limit") : "";
     },
+    setLimits: (now) => setChoices(byId("requests-limit"), now.map((limit) => limit.name), [["", "any"]]),
   };
 }
+
+const by = (request) => request.limit ?? request.list ?? (request.ban ? `ban ${request.ban}` : "");
+
+const sameAs = (request) => [request.decision, request.client, by(request), request.method, request.path].join("\n");
 
 function limitLines({ name, key, decision, rates }) {
   const whose = key ? ` for ${keyText(key)}` : "";

@@ -1,7 +1,7 @@
 // The session of this browser: where a token is configured, a form asks for it once.
 
-import { get, onSessionClosed, post, Problem, remove, setCsrfToken } from "/page/api.js";
-import { byId } from "/page/dom.js";
+import { get, onSessionClosed, post, Problem, remove, setCsrfToken } from "./api.js";
+import { byId } from "./dom.js";
 
 // Calls `open` each time this browser may use the API, and `closed` when it may not any more.
 export function startSession({ open, closed }) {
@@ -12,7 +12,7 @@ export function startSession({ open, closed }) {
   function show({ needs_token: needsToken, open: isOpen, csrf_token: csrfToken }) {
     setCsrfToken(csrfToken);
     form.hidden = isOpen;
-    byId("board").hidden = !isOpen;
+    for (const one of document.querySelectorAll("main, nav")) one.hidden = !isOpen;
     byId("end-session").hidden = !(isOpen && needsToken);
     if (isOpen) return open();
     closed();

@@ -1,28 +1,29 @@
 // The gateways on this store, and the servers of the applications.
 
-import { get } from "/page/api.js";
-import { byId, setText } from "/page/dom.js";
-import { moment, number, span } from "/page/format.js";
-import { table } from "/page/table.js";
+import { get } from "./api.js";
+import { byId, setText } from "./dom.js";
+import { counted, moment, number, span } from "./format.js";
+import { table } from "./table.js";
 
+const FEW = 8;
+const COUNTS = { passed: "Passed, last minute", denied: "Denied", signed_in: "Signed in", failed: "Failed" };
 const STATES = { up: "✓ up", draining: "! draining", ended: "ended", missing: "! no answer", gone: "✕ gone" };
 
 // Returns a function that asks and shows.
 export function status() {
   const showGateways = table(byId("gateways-list"), {
-    label: "Gateways", keyOf: (gateway) => gateway.id, empty: "No gateway is known.",
+    label: "Gateways", few: FEW, keyOf: (gateway) => gateway.id, empty: "No gateway is known.",
     columns: [
       { title: "Gateway", class: "id", text: (gateway) => `${gateway.id}${gateway.isThis ? " (this one)" : ""}` },
       { title: "State", text: (gateway) => STATES[gateway.state] ?? gateway.state },
-      { title: "Passed, last minute", numeric: true, text: (gateway) => number(gateway.last_minute.passed) },
-      { title: "Denied, last minute", numeric: true, text: (gateway) => number(gateway.last_minute.denied) },
+      ...Object.entries(COUNTS).map(([name, title]) => ({ title, numeric: true, text: (gateway) => number(gateway.last_minute[name] ?? 0) })),
       { title: "Since", class: "wide", text: (gateway) => `${moment(gateway.since)} (${span((Date.now() - new Date(gateway.since)) / 1000)})` },
       { title: "Last heard of", class: "time", text: (gateway) => moment(gateway.last_seen) },
       { title: "Version", class: "name wide", text: (gateway) => gateway.version },
     ],
   });
   const showServers = table(byId("servers-list"), {
-    label: "Servers", keyOf: (server) => `${server.upstream} ${server.server}`, empty: "No server is configured.",
+    label: "Servers", few: FEW, keyOf: (server) => `${server.upstream} ${server.server}`, empty: "No server is configured.",
     columns: [
       { title: "Upstream", class: "name", text: (server) => server.upstream },
       { title: "Server", class: "name wide", text: (server) => server.server },
@@ -32,8 +33,13 @@ export function status() {
 
   return async function load() {
     const now = await get("/api/v1/status");
-    showGateways(now.gateways.map((gateway) => ({ ...gateway, isThis: gateway.id === now.gateway })));
-    showServers(now.upstreams.flatMap(({ name, servers }) => servers.map((server) => ({ upstream: name, ...server }))));
+    // What is not well stands first.
+    const first = (isWell) => (one, other) => isWell(one) - isWell(other);
+    const gateways = now.gateways.map((gateway) => ({ ...gateway, isThis: gateway.id === now.gateway }));
+    showGateways(gateways.sort(first((gateway) => gateway.state === "up")));
+    const servers = now.upstreams.flatMap(({ name, servers: all }) => all.map((server) => ({ upstream: name, ...server })));
+    showServers(servers.sort(first((server) => server.healthy)));
+    setText(byId("whose"), now.gateways.length > 1 ? `${now.gateway}, one of ${counted(now.gateways.length, "gateway")}` : now.gateway);
     const { source, loaded } = now.configuration;
     setText(byId("config-state"), `${source}, loaded ${moment(loaded)} UTC. Listens on ${now.listeners.join(", ") || "no address"}.`);
     return now;

@@ -1,6 +1,6 @@
 // Tables that change in place: a row keeps its elements, and with them the focus and what is selected, while it exists.
 
-import { element, setText } from "/page/dom.js";
+import { button, element, setText } from "./dom.js";
 
 // `columns`: [{title, numeric, text(item), node(item)}]; `text` is what a cell shows, or stands for what `node` shows.
 // `keyOf(item)` is different for each row. `empty` says what it means that there is none. More rows than `few` wait for a
@@ -10,7 +10,7 @@ export function table(root, { label, columns, keyOf, empty, few = Infinity }) {
   const body = element("tbody", { role: "rowgroup" });
   const whole = element("table", { "aria-label": label }, element("thead", {}, element("tr", {}, ...heads)), body);
   const nothing = element("p", { class: "quiet empty" });
-  const more = element("button", { type: "button", click: toggle });
+  const more = button("", toggle);
   let rows = new Map();
   let all = [];
   let areAllShown = false;
@@ -20,6 +20,7 @@ export function table(root, { label, columns, keyOf, empty, few = Infinity }) {
   function show(items, none = empty) {
     all = items ?? [];
     setText(nothing, items === null ? "Loading…" : none);
+    nothing.classList.toggle("loading", items === null);
     nothing.hidden = all.length > 0;
     whole.hidden = all.length === 0;
     more.hidden = all.length <= few;

@@ -1,15 +1,20 @@
 // Who is behind it: the busiest clients, or the busiest keys of a limit.
 
-import { getOfAll, withQuery } from "/page/api.js";
-import { byId, element, setNote } from "/page/dom.js";
-import { isHidden, keyText, missingText, moment, number } from "/page/format.js";
-import { table } from "/page/table.js";
+import { getOfAll, withQuery } from "./api.js";
+import { button, byId, element, quiet, setChoices, setNote } from "./dom.js";
+import { filtered, keyNodes, passes, tell } from "./filter.js";
+import { foldable } from "./fold.js";
+import { isHidden, keyText, missingText, moment, number } from "./format.js";
+import { marks } from "./mark.js";
+import { table } from "./table.js";
 
 const MOST = 50;
 const FEW = 10;
 
-// `prepareBan` leads to the form of bans, `prepareKey` to where a key stands.
-export function top({ changed, prepareBan, prepareKey }) {
+// `bans` bans in place, `prepareBan` leads to the form of bans, `prepareKey` to where a key stands.
+export function top({ changed, bans, prepareBan, prepareKey }) {
+  const marking = marks({ bans, label: "the busiest", reason: () => "" });
+  byId("top-marked").append(marking.bar);
   let limits = [];
   // The limit whose keys are shown; empty: clients.
   let limit = "";
@@ -17,24 +22,32 @@ export function top({ changed, prepareBan, prepareKey }) {
     label: "The busiest", few: FEW, keyOf: (row) => `${limit} ${JSON.stringify(row.key)}`,
     empty: "None in this time.",
     columns: [
-      { title: "Who", class: "name", text: (row) => keyText(row.key) },
+      { title: "Who", class: "name", text: (row) => keyText(row.key), node: who },
       { title: "Denied", numeric: true, text: (row) => number(row.denied) },
+      { title: "Failed", numeric: true, text: (row) => (row.failed === undefined ? "" : number(row.failed)) },
       { title: "Requests", numeric: true, text: (row) => number(row.requests) },
       { title: "First", class: "time", text: (row) => moment(row.first) },
       { title: "Last", class: "time", text: (row) => moment(row.last) },
-      { title: "Do", class: "wide", text: (row) => keyText(row.key), node: buttons },
+      { title: "Do", class: "wide", text: (row) => `${keyText(row.key)} ${marking.state(addressOf(row.key))}`, node: buttons },
     ],
   });
 
   function buttons(row) {
     const who = keyText(row.key);
-    const ban = element("button", { type: "button", "aria-label": `Ban ${who}`, click: () => prepareBan(banOf(limit, row.key)) }, "Ban…");
-    if (limit === "") return ban;
-    if (isHidden(row.key)) return element("span", { class: "quiet" }, "masked");
-    const look = element("button", { type: "button", "aria-label": `See where ${who} stands`, click: () => prepareKey({ limit, values: row.key }) }, "See");
+    const ban = (click) => button("Ban…", click, { "aria-label": `Ban ${who}` });
+    if (limit === "") {
+      const address = addressOf(row.key);
+      const banNow = () => bans.banNow({ addresses: [address], span: marking.span(), reason: "" });
+      return element("span", { class: "do" }, marking.cell(address), bans.banOf(address) ? null : ban(banNow));
+    }
+    if (isHidden(row.key)) return quiet("masked");
+    const look = button("See", () => prepareKey({ limit, values: row.key }), { "aria-label": `See where ${who} stands` });
     const isShadow = limits.find((one) => one.name === limit)?.shadow;
-    return element("span", { class: "bar" }, look, isShadow ? "" : ban);
+    return element("span", { class: "do" }, look, isShadow ? "" : ban(() => prepareBan({ limit, values: row.key })));
   }
+
+  const fold = foldable(byId("top"), byId("top-list"));
+  const isChosen = () => byId("top-limit").value !== "" || byId("top-by").value !== "denied" || byId("top-minutes").value !== "10";
 
   for (const id of ["top-limit", "top-by", "top-minutes"]) {
     byId(id).addEventListener("change", () => {
@@ -55,20 +68,25 @@ export function top({ changed, prepareBan, prepareKey }) {
       const { answer: rows, missing } = await getOfAll(path);
       if (path !== pathChosen()) return;
       limit = byId("top-limit").value;
-      showRows(rows);
+      const shown = rows.filter((row) => passes({ key: row.key, limit: limit || undefined }));
+      byId("top-marked").hidden = limit !== "" || shown.length === 0;
+      tell(byId("top"), limit === "" ? "client network limit" : "client network account agent limit");
+      showRows(shown, rows.length > shown.length ? "None that this filter shows." : undefined);
+      fold(rows.length === 0 && !isChosen());
       setNote(byId("top-missing"), missingText(missing));
+    },
+    // Shows the keys of the limit that the page is filtered by.
+    filter() {
+      if (filtered("limit") && limits.some((one) => one.name === filtered("limit"))) byId("top-limit").value = filtered("limit");
     },
     setLimits(now) {
       if (JSON.stringify(now) === JSON.stringify(limits)) return;
       limits = now;
-      const names = now.map((limit) => limit.name);
-      const select = byId("top-limit");
-      const chosen = select.value;
-      select.replaceChildren(element("option", { value: "" }, "clients"), ...names.map((name) => element("option", { value: name }, `keys of ${name}`)));
-      select.value = names.includes(chosen) ? chosen : "";
+      setChoices(byId("top-limit"), now.map((one) => one.name), [["", "clients"]], (name) => `keys of ${name}`);
     },
   };
 }
 
-// A client is banned by its address everywhere, a key of a limit where the limit applies.
-const banOf = (limit, key) => (limit === "" ? { values: { address: Object.values(key)[0] } } : { limit, values: key });
+const addressOf = (key) => Object.values(key)[0];
+
+const who = (row) => element("span", {}, ...keyNodes(row.key));

@@ -1,115 +1,140 @@
-// What passed and what was denied: over time, by route and by limit.
+// What passed, failed and was denied over time, and what happened meanwhile.
 
-import { get, withQuery } from "/page/api.js";
-import { bars, chart } from "/page/chart.js";
-import { byId, setNote } from "/page/dom.js";
-import { clock, counted, missingText, number } from "/page/format.js";
-import { grouped, lastMinute, steps, together, total } from "/page/history.js";
-import { table } from "/page/table.js";
+import { chart } from "./chart.js";
+import { byId, element, setNote, setText } from "./dom.js";
+import { filtered } from "./filter.js";
+import { clock, missingText, number } from "./format.js";
+import { grouped, lastMinute, SERIES, total } from "./history.js";
+import { table } from "./table.js";
 
-const MAX_BARS = 360;
-const SMALL_BARS = 60;
+// Bars of the chart, at most, and of how many steps each may be.
+const MAX_BARS = 90;
+const SIZES = [1, 3, 6, 12, 30, 60, 90, 180];
+// The shortest time that is shown, in steps: five minutes.
+const FEWEST = 30;
+const FIGURES = { passed: "Passed", denied: "Denied", signedIn: "Signed in", failed: "Failed" };
 
-// `changed` is called when another time is chosen. Returns a function that asks and shows; it answers what all gateways
-// together, each route and each limit did in each step.
-export function traffic(changed) {
-  const passedChart = chart(byId("charts"), { kind: "passed", title: "Passed" });
-  const deniedChart = chart(byId("charts"), { kind: "denied", title: "Denied" });
-  const showRoutes = table(byId("routes"), {
-    label: "Requests by route", columns: columns("Route", true), keyOf: (row) => row.name, empty: "No route is configured.",
-  });
-  const showLimits = table(byId("limits"), {
-    label: "Decisions by limit", columns: columns("Limit", false), keyOf: (row) => row.name,
-    empty: "No limit is configured: everything passes.",
-  });
+// Returns functions: one that shows counts and what happened, and one that shows none until they are there.
+export function traffic() {
+  const root = byId("chart");
+  const sentence = element("figcaption", { class: "quiet" });
+  root.append(sentence);
+  const picture = chart(root, "Requests over time");
+  const figures = Object.entries(FIGURES).map(([name, title]) => figure(name, title));
+  byId("figures").replaceChildren(...figures.map((one) => one.node));
   const showMinutes = table(byId("by-minute"), {
     label: "Requests by minute", keyOf: (row) => row.time, empty: "Nothing was counted.",
     columns: [
       { title: "From", text: (row) => row.time },
-      { title: "Passed", numeric: true, text: (row) => number(row.passed) },
-      { title: "Denied", numeric: true, text: (row) => number(row.denied) },
-      { title: "Signed in", numeric: true, text: (row) => number(row.signedIn) },
-      { title: "Failed to", numeric: true, text: (row) => number(row.failed) },
-      { title: "Errors", numeric: true, text: (row) => number(row.errors) },
+      ...Object.entries({ ...FIGURES, errors: "Errors" }).map(([name, title]) => ({ title, numeric: true, text: (row) => number(row[name]) })),
     ],
   });
+  wait();
 
-  byId("minutes").addEventListener("change", () => {
-    for (const one of [passedChart, deniedChart]) one.wait();
-    for (const show of [showRoutes, showLimits, showMinutes]) show(null);
-    changed();
-  });
+  function wait() {
+    setText(sentence, "Loading…");
+    figures.forEach((one) => one.show(null));
+    picture.wait();
+    showMinutes(null);
+    byId("traffic").classList.remove("nothing");
+  }
 
-  return async function load() {
-    const minutes = byId("minutes").value;
-    const history = await get(withQuery("/api/v1/history", { minutes }));
-    const length = Math.max(0, ...Object.values(history.routes).flatMap(Object.values).map((values) => values.length));
-    const routes = rows(history.routes, length);
-    const limits = rows(history.limits, length);
-    const all = together(routes.map((row) => row.steps), length);
-    if (minutes === byId("minutes").value) show(history, { routes, limits, all });
-    return { all, routes, limits };
-  };
-
-  function show(history, { routes, limits, all }) {
+  // `all`: the sums of all gateways, or of the route or limit that is looked at. `past`: bans, reloads and the like.
+  function show(history, all, past, listeners) {
     setNote(byId("traffic-missing"), missingText(history.missing));
     const seconds = history.step_seconds;
-    for (const [one, name] of [[passedChart, "passed"], [deniedChart, "denied"]]) {
-      const { values, size } = grouped(all[name], MAX_BARS);
-      const begin = new Date(history.from).getTime();
-      const at = (index) => clock(begin + Math.max(0, all[name].length - (values.length - index) * size) * seconds * 1000);
-      one.show({
-        values, text: sentence(all[name], values, at, size * seconds), unit: `in ${size * seconds} s`,
-        marks: [at(0), at(Math.floor(values.length / 2)), "now"],
-      });
+    const begin = new Date(history.from).getTime();
+    const minutes = spanChosen();
+    figures.forEach((one) => one.show(lastMinute(all[one.name]), total(all[one.name]), minutes));
+    showMinutes(byMinute(begin, seconds, all));
+    const isNothing = SERIES.every((name) => total(all[name]) === 0);
+    byId("traffic").classList.toggle("nothing", isNothing);
+    if (isNothing) {
+      const what = filtered("route") ?? filtered("limit");
+      return setText(sentence, what ? `Nothing was counted of ${what} in this time.` : `No request came in this time. The gateway accepts them at ${listeners.join(", ") || "no address"}.`);
     }
-    showRoutes(routes.filter((row) => row.name !== "-" || total(row.steps.passed) + total(row.steps.denied) + total(row.steps.errors) > 0));
-    showLimits(limits);
-    showMinutes(byMinute(history, all));
+    const marks = past.map(markOf).filter((mark) => mark !== null);
+    for (const sign of byId("legend").children) sign.hidden = !marks.some(({ kind }) => kind === sign.dataset.kind);
+    const first = firstStep(all, begin, seconds, marks);
+    const size = SIZES.find((one) => (all.passed.length - first) / one <= MAX_BARS) ?? SIZES.at(-1);
+    // The last bar ends now, so that it is as long as the others.
+    const ahead = (size - ((all.passed.length - first) % size)) % size;
+    const sums = Object.fromEntries(SERIES.map((name) => [name, grouped([...new Array(ahead).fill(0), ...all[name].slice(first)], size)]));
+    const start = begin + (first - ahead) * seconds * 1000;
+    const times = sums.passed.map((_, index) => start + index * size * seconds * 1000);
+    picture.show({
+      times, seconds: size * seconds, marks,
+      layers: [
+        { kind: "passed", values: sums.passed.map((value, index) => Math.max(0, value - sums.failed[index])) },
+        { kind: "failed", values: sums.failed }, { kind: "denied", values: sums.denied },
+      ],
+      tip: (index) => tip(index, times, size * seconds, sums, marks),
+    });
+    setText(sentence, sentenceOf(all, sums, times, size * seconds));
   }
+
+  return { show, wait };
 }
 
-function rows(series, length) {
-  return Object.entries(series).map(([name, decisions]) => ({ name, steps: steps(decisions, length) }));
+export const spanChosen = () => byId("minutes").selectedOptions[0].textContent;
+
+// A number of the last minute, and below it that of the chosen time.
+function figure(name, title) {
+  const now = element("b");
+  const then = element("span", { class: "quiet" });
+  const swatch = name === "signedIn" ? null : element("i", { class: `swatch ${name}`, "aria-hidden": "true" });
+  const node = element("div", { class: "figure", id: `figure-${name}` }, element("span", {}, swatch, title), now, then);
+  return { name, node, show(lately, all, minutes) {
+    node.classList.toggle("loading", lately === null);
+    setText(now, lately === null ? "" : number(lately));
+    setText(then, lately === null ? "" : `${number(all)} in ${minutes}`);
+  } };
 }
 
-function sentence(all, values, at, seconds) {
-  const peak = Math.max(...values, 0);
-  if (peak === 0) return "none in this time.";
-  return `${number(total(all))} in this time, ${number(lastMinute(all))} in the last minute; most ${number(peak)} in ${seconds} s, at ${at(values.indexOf(peak))}.`;
+// The axis begins where something was counted or happened.
+function firstStep(all, begin, seconds, marks) {
+  const counted = SERIES.map((name) => all[name].findIndex((value) => value > 0));
+  const happened = marks.map((mark) => Math.floor((mark.at - begin) / 1000 / seconds));
+  const steps = [...counted, ...happened].filter((step) => step >= 0);
+  return Math.max(0, Math.min(...steps, all.passed.length - FEWEST));
 }
 
-function byMinute(history, all) {
-  const begin = new Date(history.from).getTime();
+function markOf({ event, time, limit, key, address, reason, account, client, route }) {
+  const at = new Date(time).getTime();
+  const isLockdown = !address && limit && Object.keys(key ?? {}).length === 0;
+  if (event === "ban") return { at, kind: isLockdown ? "lockdown" : "ban", text: isLockdown ? `${route ?? limit} locked` : `ban of ${address ?? Object.values(key ?? {}).join(" ")}` };
+  if (event === "reload") return { at, kind: "reload", text: reason ? `reload: ${reason}` : "reload" };
+  if (event === "signed_in_after_failures") return { at, kind: "entered", text: `${account} signed in from ${client}` };
+  return null;
+}
+
+function tip(index, times, seconds, sums, marks) {
+  const end = times[index] + seconds * 1000;
+  const until = index === times.length - 1 ? "now" : clock(end);
+  const count = (name, title) => ({ kind: name, name: title, text: number(sums[name][index]) });
+  const here = marks.filter(({ at }) => at >= times[index] && at < end).map(({ text }) => text);
+  const more = here.length > 2 ? [`and ${here.length - 2} more`] : [];
+  return [
+    { name: `${clock(times[index])} to ${until}`, text: "" },
+    count("denied", "Denied"), count("passed", "Passed"), count("failed", "of them failed"),
+    ...[...here.slice(0, 2), ...more].map((name) => ({ name, text: "" })),
+  ];
+}
+
+function sentenceOf(all, sums, times, seconds) {
+  const tops = sums.passed.map((value, index) => value + sums.denied[index]);
+  const peak = Math.max(...tops);
+  const failed = total(all.failed) > 0 ? `, ${number(total(all.failed))} of them failed to sign in` : "";
+  return `${number(total(all.passed))} passed${failed}, ${number(total(all.denied))} denied in this time; most ${number(peak)} in ${seconds < 60 ? `${seconds} s` : `${seconds / 60} min`}, at ${clock(times[tops.indexOf(peak)])}.`;
+}
+
+function byMinute(begin, seconds, all) {
   const sums = new Map();
   all.passed.forEach((_, index) => {
-    const time = clock(begin + index * history.step_seconds * 1000).slice(0, 5);
-    const sum = sums.get(time) ?? { time, passed: 0, denied: 0, errors: 0, signedIn: 0, failed: 0 };
-    for (const name of ["passed", "denied", "errors", "signedIn", "failed"]) sum[name] += all[name][index];
+    const time = clock(begin + index * seconds * 1000).slice(0, 5);
+    const sum = sums.get(time) ?? { time, ...Object.fromEntries(SERIES.map((name) => [name, 0])) };
+    for (const name of SERIES) sum[name] += all[name][index];
     sums.set(time, sum);
   });
   return [...sums.values()].reverse();
 }
-
-function columns(title, isRoute) {
-  const sum = (name, of, heading) => ({ title: heading, numeric: true, text: (row) => number(of(row.steps[name])) });
-  return [
-    { title, text: (row) => (row.name === "-" ? "on no route" : row.name), class: "name" },
-    sum("passed", lastMinute, "Passed, last minute"),
-    sum("denied", lastMinute, "Denied, last minute"),
-    sum("passed", total, "Passed, this time"),
-    sum("denied", total, "Denied, this time"),
-    ...(isRoute ? [sum("signedIn", total, "Signed in"), sum("failed", total, "Failed to"), sum("errors", total, "Errors")] : []),
-    { title: "Over time", class: "spark", text: (row) => JSON.stringify([row.steps.passed, row.steps.denied]), node: small },
-  ];
-}
-
-function small(row) {
-  const passed = grouped(row.steps.passed, SMALL_BARS).values;
-  const denied = grouped(row.steps.denied, SMALL_BARS).values;
-  const sums = passed.map((value, index) => value + denied[index]);
-  const label = `${counted(total(passed), "passed", "passed")}, ${number(total(denied))} denied in this time`;
-  // Denied in front of both together: what is left visible behind is what passed.
-  return bars([{ kind: "passed", values: sums }, { kind: "denied", values: denied }], Math.max(...sums, 0), label);
-}
-

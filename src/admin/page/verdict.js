@@ -1,11 +1,13 @@
 // Whether the gateway is well, in one sentence and one sign, and the facts that say so.
 
-import { byId, element, setText } from "/page/dom.js";
-import { clock, counted, keyText, moment, number } from "/page/format.js";
+import { byId, element, setText } from "./dom.js";
+import { clock, counted } from "./format.js";
 
 const SIGNS = { well: "✓", look: "!", bad: "✕" };
 // The levels of the gateway's verdict, as the page colours them.
 const LEVELS = { well: "well", notice: "look", attack: "bad", trouble: "bad" };
+// Beside that, trouble has a colour of its own.
+const classOf = (word) => (word === "trouble" ? "bad trouble" : LEVELS[word]);
 const WORDS = { well: "well", notice: "look at this", attack: "under attack", trouble: "trouble" };
 const NAMES = {
   lockdown: "Lockdown", "sign-ins": "Sign-ins", requests: "Requests", store: "Store", upstreams: "Upstreams",
@@ -40,7 +42,7 @@ export function verdict() {
     const words = text.replace(/[\d,]+/g, "");
     const title = `${SIGNS[level]} ${WORDS[word]}: portcullis`;
     const facts = parts.filter((part) => !told.includes(part)).map(({ about, level: of, sentence }) => ({ name: NAMES[about] ?? about, level: LEVELS[of], text: sentence }));
-    write({ level, sign: SIGNS[level], text, title, isHeard: words !== heard }, [...asides, ...facts].map(line));
+    write({ level: classOf(word), sign: SIGNS[level], text, title, isHeard: words !== heard }, [...asides, ...facts].map(line));
     heard = words;
     latest = { text, time: new Date() };
     document.body.classList.remove("stale");
@@ -50,7 +52,7 @@ export function verdict() {
   function showGone(since) {
     const text = `The gateway has not answered since ${clock(since)} UTC.`;
     const before = latest === null ? [] : [element("li", { class: "quiet" }, `Before, at ${clock(latest.time)} UTC: ${latest.text}`)];
-    write({ level: "bad", sign: SIGNS.bad, text, title: `${SIGNS.bad} no answer: portcullis`, isHeard: false }, before);
+    write({ level: "bad trouble", sign: SIGNS.bad, text, title: `${SIGNS.bad} no answer: portcullis`, isHeard: false }, before);
     heard = "";
     document.body.classList.add("stale");
   }
@@ -67,27 +69,8 @@ export function verdict() {
 const line = (fact) => element("li", { class: fact.level },
   element("span", { class: "sign", "aria-hidden": "true" }, SIGNS[fact.level]), " ", element("b", {}, fact.name), " ", fact.text);
 
-// What the page adds to the verdict: requests that failed for another reason than a rule, and in an attack where it is
-// and who is behind it: routes, what denied most first, and the client that was denied most.
-export function asideFacts(level, { passed, errors }, { routes, busiest }) {
-  const isAttack = level === "attack";
-  const facts = [errorsFact(passed, errors), isAttack ? whereFact(routes) : null, isAttack ? whoFact(busiest) : null];
-  return facts.filter((fact) => fact !== null);
-}
-
-function errorsFact(passed, errors) {
-  if (errors <= MANY_ERRORS || errors <= passed / 10) return null;
-  return { name: "Errors", level: "look", text: `${counted(errors, "request")} in the last minute had an error: refused as malformed, or not answered by the application.` };
-}
-
-function whereFact(routes) {
-  if (routes.length === 0) return null;
-  const shown = routes.slice(0, 3).map((route) => `${route.name === "-" ? "no route" : route.name} ${number(route.denied)}`);
-  return { name: "Where", level: "look", text: `Denied in the last minute by route: ${shown.join(", ")}.` };
-}
-
-function whoFact(busiest) {
-  if (busiest === undefined || busiest.denied === 0) return null;
-  const text = `Denied most in 10 minutes: ${keyText(busiest.key)}, ${counted(busiest.denied, "time")}, first at ${moment(busiest.first)}.`;
-  return { name: "Who", level: "look", text };
+// What the page adds to the verdict: requests that failed for another reason than a rule.
+export function asideFacts({ passed, errors }) {
+  if (errors <= MANY_ERRORS || errors <= passed / 10) return [];
+  return [{ name: "Errors", level: "look", text: `${counted(errors, "request")} in the last minute had an error: refused as malformed, or not answered by the application.` }];
 }
