@@ -55,7 +55,7 @@ async function call(method, path, body, patience = PATIENCE_MS, accept = "applic
   let text;
   try {
     const signal = AbortSignal.timeout(patience);
-    response = await fetch(path, { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body), cache: "no-store" });
+    response = await fetch(path.startsWith("/") ? path : `/api/v1/${path}`, { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body), cache: "no-store" });
     text = await response.text();
   } catch {
     lost();

@@ -17,7 +17,7 @@ dialog.addEventListener("cancel", () => answer(false));
 export function askAgain({ title, text, list = [], yes }) {
   byId("ask-title").textContent = title;
   byId("ask-text").textContent = text;
-  byId("ask-list").replaceChildren(...list.map((one) => element("li", {}, one)));
+  byId("ask-list").replaceChildren(...list.map((one) => element("li", one)));
   byId("ask-yes").textContent = yes;
   dialog.showModal();
   byId("ask-no").focus();

@@ -1,14 +1,8 @@
 // What is banned and until when; bans and lifts.
 
-import { get, post, remove } from "./api.js";
-import { askAgain, say } from "./ask.js";
-import { button, byId, element, setChoices } from "./dom.js";
-import { keyNodes, passes, value, whom } from "./filter.js";
-import { foldable } from "./fold.js";
-import { counted, fromNow, keyText, moment, together } from "./format.js";
 import { fillParts, partsIn, showParts } from "./keyparts.js";
 import { covers } from "./net.js";
-import { table } from "./table.js";
+import { askAgain, button, byId, counted, element, foldable, fromNow, get, keyNodes, keyText, moment, passes, post, remove, say, setChoices, table, together, value, whom } from "./tools.js";
 
 const MAX_SHOWN = 200;
 // More bans than this of one reason are one row.
@@ -21,7 +15,7 @@ export function bans(changed) {
   // The reasons whose bans are shown one by one.
   const opened = new Set();
   const fold = foldable(byId("bans"), byId("bans-list"));
-  const more = element("p", { class: "quiet", id: "bans-more" });
+  const more = element("p.quiet", { id: "bans-more" });
   const list = element("div");
   byId("bans-list").append(list, more);
   const showRows = table(list, {
@@ -41,11 +35,11 @@ export function bans(changed) {
       show();
       byId("bans-heading").focus();
     };
-    return button("Show each", open, { "aria-label": `Show each ban of ${ban.reason || "no reason"}` });
+    return button("Show each", open, { label: `Show each ban of ${ban.reason || "no reason"}` });
   }
 
   function liftButton(ban) {
-    return button("Lift…", () => lift(ban), { "aria-label": `Lift the ban of ${subject(ban)}` });
+    return button("Lift…", () => lift(ban), { label: `Lift the ban of ${subject(ban)}` });
   }
 
   function show() {
@@ -66,7 +60,7 @@ export function bans(changed) {
     const title = `Lift the ban of ${subject(ban)}?`;
     if (!(await askAgain({ title, text: "Its requests may pass again at once, on every gateway of this store. Its limit is reset for that key.", yes: "Lift the ban" }))) return;
     await attempt("ban-error", async () => {
-      await remove(`/api/v1/bans/${encodeURIComponent(ban.id)}`);
+      await remove(`bans/${encodeURIComponent(ban.id)}`);
       say(`The ban of ${subject(ban)} is lifted.`);
       byId("bans-heading").focus();
     });
@@ -80,9 +74,9 @@ export function bans(changed) {
     if (!(await askAgain({ title: `Ban ${one} for ${span}?`, text, list: addresses.length === 1 ? [] : addresses, yes: "Ban" }))) return false;
     let isDone = false;
     try {
-      const answer = await post("/api/v1/bans", { addresses, for: span, reason });
+      const answer = await post("bans", { addresses, for: span, reason });
       const [first] = answer.banned;
-      say(`${addresses.length === 1 ? subject(first) : one} ${addresses.length === 1 ? "is" : "are"} banned until ${moment(first.until)} UTC.${scopeText(first)}`);
+      say(`${addresses.length === 1 ? `${subject(first)} is` : `${one} are`} banned until ${moment(first.until)} UTC.${scopeText(first)}`);
       isDone = true;
     } catch (problem) {
       say(`Nothing is banned: ${problem.message}.`);
@@ -98,7 +92,7 @@ export function bans(changed) {
     const text = request.limit !== undefined ? "Its requests are denied on every route of this limit, on every gateway of this store." : "Its requests are answered with 403, on every gateway of this store.";
     if (!(await askAgain({ title, text, yes: "Ban" }))) return;
     await attempt("ban-error", async () => {
-      const made = await post("/api/v1/bans", request);
+      const made = await post("bans", request);
       say(`${subject(made)} is banned until ${moment(made.until)} UTC.${scopeText(made)}`);
     });
     changed();
@@ -115,8 +109,7 @@ export function bans(changed) {
   function showFields() {
     const limit = limits.find((one) => one.name === byId("ban-what").value);
     byId("ban-force-label").hidden = limit !== undefined;
-    const labelOf = (selector) => (selector === "address" ? "Address or network" : selector);
-    showParts(byId("ban-parts"), "ban-part", limit === undefined ? ["address"] : limit.key, { labelOf });
+    showParts(byId("ban-parts"), "ban-part", limit === undefined ? ["address"] : limit.key);
   }
 
   byId("bans-filter").addEventListener("input", show);
@@ -127,7 +120,7 @@ export function bans(changed) {
 
   return {
     async load() {
-      all = await get("/api/v1/bans");
+      all = await get("bans");
       show();
       return all;
     },
@@ -158,7 +151,7 @@ function subject(ban) {
 
 function subjectNode(ban) {
   if (ban.equal) return counted(ban.equal.length, "ban");
-  return ban.address ? whom(ban.address) : element("span", {}, ...keyNodes(ban.key), " of ", value("limit", ban.limit));
+  return ban.address ? whom(ban.address) : element("span", ...keyNodes(ban.key), " of ", value("limit", ban.limit));
 }
 
 // Whether it keeps everyone out.

@@ -1,8 +1,7 @@
 // A chart of stacked bars over time on one scale, with marks of what happened, and the value under the pointer or the
 // keyboard's cursor. Drawn in pixels, so that text and lines are sharp at any width.
 
-import { element, setText, svg } from "./dom.js";
-import { clock, number } from "./format.js";
+import { bold, clock, element, number, svg } from "./tools.js";
 
 const HEIGHT = 164;
 const [LEFT, RIGHT, TOP, BOTTOM] = [44, 6, 20, 20];
@@ -15,7 +14,7 @@ const APART = 64;
 export function bars(layers, peak, label) {
   const length = layers[0].values.length;
   const paths = layers.map(({ kind, values }) => svg("path", { class: kind, d: outline(values, peak) }));
-  return svg("svg", { viewBox: `0 0 ${length} 100`, preserveAspectRatio: "none", role: "img", "aria-label": label, class: "bars" }, ...paths);
+  return svg("svg", { viewBox: `0 0 ${length} 100`, preserveAspectRatio: "none", role: "img", label, class: "bars" }, ...paths);
 }
 
 // One closed outline of all bars: a thousand rectangles would cost a thousand elements.
@@ -29,7 +28,7 @@ function outline(values, peak) {
 // `layers` from the lowest to the highest, {kind, name, values}; `marks` {at, kind, text}; `tip(index)` the lines of the value.
 export function chart(root, label) {
   const picture = svg("svg", { class: "chart", "aria-hidden": "true", height: HEIGHT });
-  const plot = element("div", { class: "plot", tabindex: "0", role: "slider", "aria-label": label, "aria-valuemin": "0", "aria-valuemax": "0", "aria-valuenow": "0", "aria-valuetext": "loading" }, picture);
+  const plot = element("div.plot", { tabindex: "0", role: "slider", label, "aria-valuemin": 0, "aria-valuemax": 0, "aria-valuenow": 0 }, picture);
   const cursor = svg("g", { class: "cursor" });
   let shown = null;
   let place = null;
@@ -91,12 +90,16 @@ export function chart(root, label) {
     at = shown.times[index];
     const left = x(index) + step + 8 + TIP.width > width ? x(index) - 8 - TIP.width : x(index) + step + 8;
     const rows = shown.tip(index);
-    plot.setAttribute("aria-valuenow", index);
-    plot.setAttribute("aria-valuetext", rows.map(({ name, text }) => `${name} ${text}`).join(", "));
+    tell(index, rows);
     cursor.replaceChildren(
       svg("rect", { x: x(index), y: TOP, width: step, height: HEIGHT - TOP - BOTTOM }),
-      svg("foreignObject", { x: Math.max(0, left), y: TOP, width: TIP.width, height: TIP.height }, element("div", { class: "tip" }, ...rows.map(tipRow))),
+      svg("foreignObject", { x: Math.max(0, left), y: TOP, width: TIP.width, height: TIP.height }, element("div.tip", ...rows.map(tipRow))),
     );
+  }
+
+  function tell(index, rows) {
+    plot.setAttribute("aria-valuenow", index);
+    plot.setAttribute("aria-valuetext", rows.map(({ name, text }) => `${name} ${text}`).join(", "));
   }
 
   const under = (event) => Math.floor((event.clientX - plot.getBoundingClientRect().left - LEFT) / place.step);
@@ -107,7 +110,7 @@ export function chart(root, label) {
   plot.addEventListener("keydown", (event) => {
     if (place === null) return;
     const now = Number(plot.getAttribute("aria-valuenow"));
-    const to = { ArrowLeft: now - 1, ArrowDown: now - 1, ArrowRight: now + 1, ArrowUp: now + 1, PageDown: now - 10, PageUp: now + 10, Home: 0, End: place.count - 1 }[event.key];
+    const to = { ArrowLeft: now - 1, ArrowDown: now - 1, ArrowRight: now + 1, ArrowUp: now + 1, Home: 0, End: place.count - 1 }[event.key];
     if (event.key === "Escape") point(null);
     if (to === undefined) return;
     event.preventDefault();
@@ -118,15 +121,14 @@ export function chart(root, label) {
   return {
     show(data) {
       shown = data;
+      plot.classList.remove("loading");
       plot.setAttribute("aria-valuemax", data.times.length - 1);
-      if (at === null) {
-        plot.setAttribute("aria-valuenow", data.times.length - 1);
-        plot.setAttribute("aria-valuetext", data.tip(data.times.length - 1).map(({ name, text }) => `${name} ${text}`).join(", "));
-      }
+      if (at === null) tell(data.times.length - 1, data.tip(data.times.length - 1));
       draw();
     },
     wait() {
       shown = null;
+      plot.classList.add("loading");
       plot.setAttribute("aria-valuetext", "loading");
       draw();
     },
@@ -136,12 +138,12 @@ export function chart(root, label) {
 // A ban points down, a lockdown is a bar across, a reload a ring.
 const MARKS = { ban: "M-5 5h10l-5 9z", lockdown: "M-6 6h12v7h-12z", reload: "M0 5a4.5 4.5 0 1 0 .01 0zm0 2.5a2 2 0 1 1-.01 0z", entered: "M0 3l6 6-6 6-6-6z" };
 
-const tipRow = ({ kind, name, text }) => element("div", {}, kind ? element("i", { class: `swatch ${kind}` }) : null, element("span", {}, name), element("b", {}, text));
+const tipRow = ({ kind, name, text }) => element("div", kind ? element("i", { class: `swatch ${kind}` }) : null, element("span", name), bold(text));
 
 // What failed is hatched, so that it differs from what passed without its colour.
 function pattern() {
   return svg("pattern", { id: "hatch", width: 4, height: 4, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
-    svg("rect", { class: "under", width: 4, height: 4 }), svg("rect", { class: "over", width: 2, height: 4 }));
+    svg("rect", { width: 2, height: 4 }));
 }
 
 // Round values from 0 to at least `peak`, three or four steps.

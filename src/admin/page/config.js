@@ -1,9 +1,6 @@
 // The configuration in force, and its reload.
 
-import { getText, post } from "./api.js";
-import { askAgain, say } from "./ask.js";
-import { byId, element } from "./dom.js";
-import { moment } from "./format.js";
+import { askAgain, byId, element, getText, moment, post, say } from "./tools.js";
 
 // A reload may read long lists.
 const PATIENCE_MS = 65_000;
@@ -13,17 +10,17 @@ export function config(changed) {
   const details = byId("config-details");
 
   async function show() {
-    if (details.open) byId("config-text").textContent = await getText("/api/v1/config").catch((problem) => problem.message);
+    if (details.open) byId("config-text").textContent = await getText("config").catch((problem) => problem.message);
   }
 
   async function reload() {
     if (!(await askAgain({ title: "Reload the configuration?", text: "It is read and checked anew. If anything is wrong, the one in force stays.", yes: "Reload" }))) return;
     byId("config-error").replaceChildren();
     try {
-      const { loaded } = await post("/api/v1/reload", undefined, PATIENCE_MS);
+      const { loaded } = await post("reload", undefined, PATIENCE_MS);
       say(`The configuration is loaded, at ${moment(loaded)} UTC.`);
     } catch (problem) {
-      byId("config-error").replaceChildren(element("p", {}, `${problem.message}.`), ...mistakesOf(problem));
+      byId("config-error").replaceChildren(element("p", `${problem.message}.`), ...mistakesOf(problem));
     }
     show();
     changed();
@@ -35,5 +32,5 @@ export function config(changed) {
 
 function mistakesOf({ mistakes = [] }) {
   const text = ({ file, line, column, message, help }) => `${file}:${line}:${column}: ${message}${help ? `; ${help}` : ""}`;
-  return mistakes.length === 0 ? [] : [element("ul", {}, ...mistakes.map((mistake) => element("li", {}, text(mistake))))];
+  return mistakes.length === 0 ? [] : [element("ul", ...mistakes.map((mistake) => element("li", text(mistake))))];
 }

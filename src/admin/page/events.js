@@ -1,10 +1,6 @@
 // Live events, equal ones together: ten thousand denials of one client are one line.
 
-import { byId, setText } from "./dom.js";
-import { passes } from "./filter.js";
-import { foldable } from "./fold.js";
-import { clock, counted, keyText, moment, number, span } from "./format.js";
-import { table } from "./table.js";
+import { byId, clock, counted, foldable, keyText, moment, number, passes, setText, span, table } from "./tools.js";
 
 const KINDS = ["denial", "delay", "ban", "unban", "reload", "signed_in_after_failures"];
 const WORDS = { signed_in_after_failures: "signed in" };

@@ -51,7 +51,7 @@ export function value(kind, text, shown = text) {
     event.preventDefault();
     choose({ ...chosen, [kind]: text });
   };
-  return element("a", { class: "value", href, title: `Only ${kind} ${text}`, click: follow }, shown);
+  return element("a.value", { href, click: follow }, shown);
 }
 
 // A key, as `client_ip 198.51.100.7, param.username alice`, with values to click.
@@ -86,9 +86,9 @@ function read() {
 
 function apply() {
   const bar = byId("filters");
-  const chips = Object.entries(chosen).map(([kind, text]) => button(`${kind} ${text} ×`, () => without(kind), { class: "chip", "aria-label": `Show every ${kind} again, not only ${text}` }));
+  const chips = Object.entries(chosen).map(([kind, text]) => button(`${kind} ${text} ×`, () => without(kind), { class: "chip", label: `Show every ${kind} again, not only ${text}` }));
   bar.hidden = chips.length === 0;
-  bar.replaceChildren(element("span", {}, "Only"), ...chips, chips.length > 1 ? button("Show everything", () => choose({})) : "");
+  bar.replaceChildren(element("span", "Only"), ...chips, chips.length > 1 ? button("Show everything", () => choose({})) : "");
   for (const section of document.querySelectorAll("[data-tells]")) tell(section);
   changed();
 }
@@ -105,5 +105,5 @@ export function tell(section, kinds = section.dataset.tells) {
   const untold = Object.keys(chosen).filter((kind) => !kinds.split(" ").includes(kind));
   section.querySelector(".untold")?.remove();
   if (untold.length === 0) return;
-  section.append(element("p", { class: "untold quiet" }, `Not told apart by ${untold.join(" or ")}: all of it is shown.`));
+  section.append(element("p.untold.quiet", `Not told apart by ${untold.join(" or ")}: all of it is shown.`));
 }

@@ -25,9 +25,11 @@ export const total = (values) => values.reduce((sum, value) => sum + value, 0);
 // The last six steps: up to a minute.
 export const lastMinute = (values) => total(values.slice(-6));
 
-// The sums of each `size` values, from the first on.
-export function grouped(values, size) {
-  return Array.from({ length: Math.ceil(values.length / size) }, (_, index) => total(values.slice(index * size, (index + 1) * size)));
+// The sums of each `size` values; `ahead` of the first are missing.
+export function grouped(values, size, ahead = 0) {
+  const groups = new Array(Math.ceil((values.length + ahead) / size)).fill(0);
+  values.forEach((value, index) => (groups[Math.floor((index + ahead) / size)] += value));
+  return groups;
 }
 
 function sumOf(lists, length) {

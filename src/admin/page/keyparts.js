@@ -1,15 +1,17 @@
 // Fields for the parts of a limit's key.
 
-import { element } from "./dom.js";
+import { element } from "./tools.js";
+
+const LABELS = { address: "Address or network" };
 
 // Replaces the fields in `root`, and keeps what was typed for a selector that stays.
-export function showParts(root, prefix, selectors, { labelOf = (selector) => selector } = {}) {
+export function showParts(root, prefix, selectors) {
   const typed = partsIn(root);
   root.replaceChildren(...selectors.flatMap((selector, index) => {
     const id = `${prefix}-${index}`;
-    const field = element("input", { id, "data-selector": selector, autocomplete: "off", spellcheck: "false", autocapitalize: "none" });
+    const field = element("input", { id, "data-selector": selector, autocomplete: "off" });
     field.value = typed[selector] ?? "";
-    return [element("label", { for: id }, labelOf(selector)), field];
+    return [element("label", { for: id }, LABELS[selector] ?? selector), field];
   }));
 }
 

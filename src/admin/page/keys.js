@@ -1,11 +1,8 @@
 // Where a key stands with a limit, and its reset.
 
-import { get, remove, withQuery } from "./api.js";
-import { askAgain, say } from "./ask.js";
 import { attempt } from "./bans.js";
-import { button, byId, element, quiet, setChoices } from "./dom.js";
-import { clock, keyText, number, span } from "./format.js";
 import { fillParts, partsIn, showParts } from "./keyparts.js";
+import { askAgain, button, byId, clock, element, get, keyText, number, quiet, remove, say, setChoices, span, withQuery } from "./tools.js";
 
 // `prepareBan` leads to the form of bans.
 export function keys(prepareBan) {
@@ -13,7 +10,7 @@ export function keys(prepareBan) {
   let shown = null;
 
   const chosen = () => limits.find((limit) => limit.name === byId("key-limit").value);
-  const pathOf = ({ limit, key }) => withQuery(`/api/v1/limits/${encodeURIComponent(limit)}/state`, key);
+  const pathOf = ({ limit, key }) => withQuery(`limits/${encodeURIComponent(limit)}/state`, key);
 
   function showFields() {
     showParts(byId("key-parts"), "key-part", selectorsOf(chosen()));
@@ -30,11 +27,11 @@ export function keys(prepareBan) {
 
   function show(asked, state) {
     shown = asked;
-    const rates = state.rates.map((rate) => element("li", {}, rateText(rate)));
+    const rates = state.rates.map((rate) => element("li", rateText(rate)));
     byId("standing").replaceChildren(
       element("p", { class: state.allowed ? "well" : "bad" }, sentence(asked, state), " ", quiet(`As of ${clock(new Date())} UTC.`)),
-      rates.length > 0 ? element("ul", { class: "plain" }, ...rates) : "",
-      element("div", { class: "bar" },
+      rates.length > 0 ? element("ul.plain", ...rates) : "",
+      element("div.bar",
         button("Reset this key…", reset, { id: "key-reset" }),
         state.shadow ? "" : button("Ban this key…", () => prepareBan(banOf(asked))),
       ),
@@ -70,7 +67,7 @@ export function keys(prepareBan) {
 
   return {
     async load() {
-      const now = await get("/api/v1/limits");
+      const now = await get("limits");
       if (JSON.stringify(now) === JSON.stringify(limits)) return now;
       limits = now;
       setChoices(byId("key-limit"), limits.map((limit) => limit.name), []);

@@ -1,26 +1,22 @@
 // The dashboard: asks the gateway every ten seconds and whenever an event says that something changed.
 
 import { advice } from "./advice.js";
-import { get, NoAnswer, Problem, withQuery } from "./api.js";
-import { say } from "./ask.js";
 import { attacks } from "./attacks.js";
 import { bans } from "./bans.js";
 import { config } from "./config.js";
 import { isGone, onContact, probe } from "./contact.js";
 import { done } from "./done.js";
-import { byId, setText } from "./dom.js";
 import { entered } from "./entered.js";
 import { events } from "./events.js";
-import { onFilter } from "./filter.js";
-import { clock } from "./format.js";
-import { lastMinute, total } from "./history.js";
+import { total } from "./history.js";
 import { keys } from "./keys.js";
 import { requests } from "./requests.js";
 import { startSession } from "./session.js";
+import { status } from "./status.js";
+import { byId, clock, get, NoAnswer, onFilter, Problem, say, setText, withQuery } from "./tools.js";
 import { top } from "./top.js";
 import { traffic } from "./traffic.js";
-import { status } from "./status.js";
-import { asideFacts, verdict } from "./verdict.js";
+import { verdict } from "./verdict.js";
 import { where } from "./where.js";
 
 const REFRESH_MS = 10_000;
@@ -51,6 +47,8 @@ const requestPanel = requests(leads);
 config(() => refresh());
 const stream = events({ happened: refreshSoon, broken: () => setTimeout(probe, 200) });
 
+for (const heading of document.querySelectorAll("section h2")) heading.closest("section").setAttribute("aria-labelledby", heading.id);
+
 let isOpen = false;
 let isFiltered = false;
 let isAsking = false;
@@ -76,8 +74,8 @@ async function refresh() {
     // First too: what is banned already is shown beside those whom one could ban.
     const banned = await banPanel.load();
     const minutes = Math.max(PAST_MINUTES, byId("minutes").value);
-    const [{ history, routes, all, isCurrent }, now, past] = await Promise.all([
-      wherePanel.load(), loadStatus(), get(withQuery("/api/v1/events/recent", { minutes })),
+    const [{ history, all, isCurrent }, now, past] = await Promise.all([
+      wherePanel.load(), loadStatus(), get(withQuery("events/recent", { minutes })),
       loadAttacks(), topPanel.load(), requestPanel.load(),
     ]);
     // Another answer failed to arrive meanwhile, or the session has ended.
@@ -86,9 +84,7 @@ async function refresh() {
     const hour = past.filter((one) => Date.now() - new Date(one.time) < PAST_MINUTES * 60_000);
     showEntered(hour, total(all.signedIn) + total(all.failed));
     showDone(banned, hour);
-    const sums = routes.map((row) => row.steps);
-    const lately = { passed: sumOf(sums, "passed"), errors: sumOf(sums, "errors") };
-    showVerdict(now.verdict, asideFacts(lately));
+    showVerdict(now.verdict);
     showAdvice(now.advice);
     setText(byId("updated"), `as of ${clock(new Date())} UTC`);
   } catch (error) {
@@ -98,8 +94,6 @@ async function refresh() {
     timer = setTimeout(refresh, isDue ? 0 : REFRESH_MS);
   }
 }
-
-const sumOf = (sums, name) => sums.reduce((sum, one) => sum + lastMinute(one[name]), 0);
 
 function refreshSoon() {
   if (soon === 0) soon = setTimeout(refresh, SOON_MS);

@@ -1,7 +1,6 @@
 // Marks of addresses and networks in a list, and the button that bans what is marked.
 
-import { button, element, setText } from "./dom.js";
-import { counted, moment } from "./format.js";
+import { button, counted, element, moment, setText } from "./tools.js";
 
 const SPANS = { "15m": "15 minutes", "1h": "1 hour", "24h": "1 day", "7d": "7 days" };
 
@@ -9,10 +8,10 @@ const SPANS = { "15m": "15 minutes", "1h": "1 hour", "24h": "1 day", "7d": "7 da
 // address.
 export function marks({ bans, label, reason, warning = () => "" }) {
   const marked = new Set();
-  const span = element("select", { "aria-label": `How long to ban: ${label}` }, ...Object.entries(SPANS).map(([text, name]) => element("option", { value: text }, `for ${name}`)));
+  const span = element("select", { label: `How long to ban: ${label}` }, ...Object.entries(SPANS).map(([text, name]) => element("option", { value: text }, `for ${name}`)));
   span.value = "1h";
   const act = button("", ban, { class: "serious" });
-  const bar = element("div", { class: "bar marked" }, act, span);
+  const bar = element("div.bar.marked", act, span);
   update();
 
   function update() {
@@ -42,9 +41,9 @@ export function marks({ bans, label, reason, warning = () => "" }) {
       if (banned) {
         marked.delete(address);
         update();
-        return element("span", { class: "state" }, `banned until ${moment(banned.until)}`);
+        return element("span.state", `banned until ${moment(banned.until)}`);
       }
-      const box = element("input", { type: "checkbox", "aria-label": `Mark ${address}` });
+      const box = element("input", { type: "checkbox", label: `Mark ${address}` });
       box.checked = marked.has(address);
       box.addEventListener("change", () => {
         if (box.checked) marked.add(address);

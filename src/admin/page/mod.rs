@@ -1,7 +1,7 @@
 //! The dashboard: one page, its style and its scripts, as files in the binary.
 
 use std::hash::Hasher;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
@@ -67,7 +67,7 @@ async fn file(name: Result<Path<String>, PathRejection>, headers: HeaderMap) -> 
     Ok(answer(file, &headers))
 }
 
-fn answer(file: &PageFile, headers: &HeaderMap) -> Response {
+fn answer(file: &'static PageFile, headers: &HeaderMap) -> Response {
     let etag = file.etag();
     // A new version of the gateway has new files: browsers ask each time whether theirs is current.
     let head = [
@@ -81,7 +81,7 @@ fn answer(file: &PageFile, headers: &HeaderMap) -> Response {
     if is_current {
         return (StatusCode::NOT_MODIFIED, head).into_response();
     }
-    (head, [(CONTENT_TYPE, file.content_type)], file.text).into_response()
+    (head, [(CONTENT_TYPE, file.content_type)], &*file.text).into_response()
 }
 
 // The files of the dashboard.
@@ -94,71 +94,92 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 const SVG: &str = "image/svg+xml";
 
-static INDEX: PageFile = PageFile { name: "index.html", content_type: HTML, text: include_str!("index.html") };
+static INDEX: LazyLock<PageFile> = LazyLock::new(|| PageFile::new("index.html", HTML, include_str!("index.html")));
 
 macro_rules! file {
     ($name:literal, $content_type:expr) => {
-        PageFile { name: $name, content_type: $content_type, text: include_str!($name) }
+        PageFile::new($name, $content_type, include_str!($name))
     };
 }
 
-static FILES: &[PageFile] = &[
-    file!("style.css", CSS),
-    file!("icon.svg", SVG),
-    file!("advice.js", SCRIPT),
-    file!("api.js", SCRIPT),
-    file!("ask.js", SCRIPT),
-    file!("attacks.js", SCRIPT),
-    file!("bans.js", SCRIPT),
-    file!("chart.js", SCRIPT),
-    file!("config.js", SCRIPT),
-    file!("contact.js", SCRIPT),
-    file!("dom.js", SCRIPT),
-    file!("done.js", SCRIPT),
-    file!("entered.js", SCRIPT),
-    file!("events.js", SCRIPT),
-    file!("filter.js", SCRIPT),
-    file!("fold.js", SCRIPT),
-    file!("format.js", SCRIPT),
-    file!("history.js", SCRIPT),
-    file!("keyparts.js", SCRIPT),
-    file!("keys.js", SCRIPT),
-    file!("main.js", SCRIPT),
-    file!("mark.js", SCRIPT),
-    file!("net.js", SCRIPT),
-    file!("requests.js", SCRIPT),
-    file!("session.js", SCRIPT),
-    file!("status.js", SCRIPT),
-    file!("table.js", SCRIPT),
-    file!("top.js", SCRIPT),
-    file!("traffic.js", SCRIPT),
-    file!("verdict.js", SCRIPT),
-    file!("where.js", SCRIPT),
-];
+static FILES: LazyLock<Vec<PageFile>> = LazyLock::new(|| {
+    vec![
+        file!("style.css", CSS),
+        file!("icon.svg", SVG),
+        file!("advice.js", SCRIPT),
+        file!("api.js", SCRIPT),
+        file!("ask.js", SCRIPT),
+        file!("attacks.js", SCRIPT),
+        file!("bans.js", SCRIPT),
+        file!("chart.js", SCRIPT),
+        file!("config.js", SCRIPT),
+        file!("contact.js", SCRIPT),
+        file!("dom.js", SCRIPT),
+        file!("done.js", SCRIPT),
+        file!("entered.js", SCRIPT),
+        file!("events.js", SCRIPT),
+        file!("filter.js", SCRIPT),
+        file!("fold.js", SCRIPT),
+        file!("format.js", SCRIPT),
+        file!("history.js", SCRIPT),
+        file!("keyparts.js", SCRIPT),
+        file!("keys.js", SCRIPT),
+        file!("main.js", SCRIPT),
+        file!("mark.js", SCRIPT),
+        file!("net.js", SCRIPT),
+        file!("requests.js", SCRIPT),
+        file!("session.js", SCRIPT),
+        file!("status.js", SCRIPT),
+        file!("table.js", SCRIPT),
+        file!("tools.js", SCRIPT),
+        file!("top.js", SCRIPT),
+        file!("traffic.js", SCRIPT),
+        file!("verdict.js", SCRIPT),
+        file!("where.js", SCRIPT),
+    ]
+});
 
-/// One file, as it was compiled in.
+/// One file, as it is sent.
 #[derive(Debug)]
-pub(super) struct PageFile {
+struct PageFile {
     name: &'static str,
-    pub(super) content_type: &'static str,
-    pub(super) text: &'static str,
+    content_type: &'static str,
+    text: String,
 }
 
 impl PageFile {
-    pub(super) fn index() -> &'static Self {
+    fn new(name: &'static str, content_type: &'static str, source: &str) -> Self {
+        let text = condensed(source);
+        Self { name, content_type, text: if content_type == CSS { condensed_rules(&text) } else { text } }
+    }
+
+    fn index() -> &'static Self {
         &INDEX
     }
 
-    pub(super) fn named(name: &str) -> Option<&'static Self> {
+    fn named(name: &str) -> Option<&'static Self> {
         FILES.iter().find(|file| file.name == name)
     }
 
     /// Differs where the text differs.
-    pub(super) fn etag(&self) -> String {
+    fn etag(&self) -> String {
         let mut hasher = SipHasher13::new();
         hasher.write(self.text.as_bytes());
         format!("\"{:016x}\"", hasher.finish())
     }
+}
+
+/// Without what only those who write the page need: indentation, and comments on lines of their own.
+fn condensed(source: &str) -> String {
+    let is_comment = |line: &&str| line.starts_with("//") || (line.starts_with("/*") && line.ends_with("*/"));
+    let lines = source.lines().map(str::trim).filter(|line| !line.is_empty() && !is_comment(line));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The rules of a style sheet without the spaces that mean nothing.
+fn condensed_rules(text: &str) -> String {
+    let spaces = [(": ", ":"), (", ", ","), ("; ", ";"), (" {", "{"), ("{ ", "{"), (" }", "}"), ("\n", "")];
+    spaces.iter().fold(text.to_owned(), |text, (written, sent)| text.replace(written, sent))
 }
 
 #[cfg(test)]
@@ -182,8 +203,20 @@ mod tests {
     }
 
     #[test]
+    fn all_files_together_are_at_most_100_kilobytes() {
+        let bytes: usize = FILES.iter().chain([&*INDEX]).map(|file| file.text.len()).sum();
+        assert!(bytes <= 100_000, "{bytes} bytes");
+    }
+
+    #[test]
+    fn what_is_sent_has_no_comments_and_no_indentation() {
+        assert_eq!(condensed("// Why.\nlet a = 1; // b\n\n    a += 1;\n"), "let a = 1; // b\na += 1;");
+        assert_eq!(condensed_rules(&condensed("/* Why. */\na, b { c: d; e: f g; }\n")), "a,b{c:d;e:f g;}");
+    }
+
+    #[test]
     fn nothing_is_inline_and_no_other_host_is_named() {
-        for file in FILES.iter().chain([&INDEX]) {
+        for file in FILES.iter().chain([&*INDEX]) {
             for forbidden in
                 ["style=", "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "<style"]
             {
@@ -193,7 +226,7 @@ mod tests {
             assert_eq!(hosts, 0, "{} names another host", file.name);
         }
         let handlers = NamePattern::new(r"(?s).*\son[a-z]+\s*=.*").unwrap();
-        assert!(!handlers.matches(INDEX.text), "a handler in the markup");
+        assert!(!handlers.matches(&INDEX.text), "a handler in the markup");
         assert_eq!(INDEX.text.matches("<script").count(), INDEX.text.matches("<script type=\"module\" src=").count());
     }
 }

@@ -23,18 +23,13 @@ function ofIpv6(text) {
   return groups.length === 8 ? groups : null;
 }
 
-export const isNetwork = (text) => parsed(text) !== null;
-
 // Whether all of `inner` lies in `outer`.
 export function covers(outer, inner) {
   const [one, other] = [parsed(outer), parsed(inner)];
-  return one !== null && other !== null && one.bits === other.bits && one.prefix <= other.prefix && isSame(one, other, one.prefix);
+  if (one === null || other === null || one.bits !== other.bits || one.prefix > other.prefix) return false;
+  const rest = BigInt(one.bits - one.prefix);
+  return one.value >> rest === other.value >> rest;
 }
 
 // Whether one lies in the other.
 export const overlap = (one, other) => covers(one, other) || covers(other, one);
-
-function isSame(one, other, prefix) {
-  const rest = BigInt(one.bits - prefix);
-  return one.value >> rest === other.value >> rest;
-}

@@ -1,14 +1,10 @@
 // Why: the newest requests that were denied or held, and any of them by its id.
 
-import { get, Problem, withQuery } from "./api.js";
-import { button, byId, element, setChoices } from "./dom.js";
-import { filtered, passes, value } from "./filter.js";
-import { foldable } from "./fold.js";
-import { isHidden, keyText, moment, number, span, together } from "./format.js";
-import { table } from "./table.js";
+import { button, byId, count, element, filtered, foldable, get, isHidden, keyText, moment, number, passes, Problem, setChoices, span, table, together, value, withQuery } from "./tools.js";
 
 const NEWEST = 200;
 const FEW = 10;
+const DECISIONS = ["denied", "banned", "listed", "delayed", "tarpitted", "challenged"];
 
 // `prepareBan` leads to the form of bans, `prepareKey` to where a key stands.
 export function requests({ changed, prepareBan, prepareKey }) {
@@ -21,15 +17,16 @@ export function requests({ changed, prepareBan, prepareKey }) {
       { title: "Client", class: "name", text: (request) => request.client, node: (request) => value("client", request.client) },
       { title: "By", class: "name", text: by, node: (request) => (request.limit ? value("limit", request.limit) : by(request)) },
       { title: "Request", class: "name wide", text: (request) => `${request.method} ${request.path}` },
-      { title: "Times", numeric: true, text: (request) => number(request.count) },
+      count("Times", (request) => request.count),
       { title: "Why", class: "id wide", text: (request) => request.id, node: whyButton },
     ],
   });
 
   function whyButton(request) {
-    return button(request.id, () => find(request.id), { "aria-label": `Why request ${request.id} was ${request.decision}` });
+    return button(request.id, () => find(request.id), { label: `Why request ${request.id} was ${request.decision}` });
   }
 
+  setChoices(byId("requests-decision"), DECISIONS, [["", "any"]]);
   const fold = foldable(byId("requests"), byId("requests-list"));
 
   async function find(id) {
@@ -37,7 +34,7 @@ export function requests({ changed, prepareBan, prepareKey }) {
     byId("request-error").textContent = "";
     byId("story").replaceChildren();
     try {
-      const story = await get(`/api/v1/requests/${encodeURIComponent(id)}`);
+      const story = await get(`requests/${encodeURIComponent(id)}`);
       if (byId("request-id").value.trim() !== id) return;
       show(story);
       byId("story-sentence").focus();
@@ -54,9 +51,9 @@ export function requests({ changed, prepareBan, prepareKey }) {
     const known = Object.entries(facts).filter(([, value]) => value !== null && value !== undefined);
     byId("story").replaceChildren(
       element("p", { id: "story-sentence", class: "sentence", tabindex: "-1" }, story.sentence),
-      element("dl", {}, ...known.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, String(value))])),
-      element("ul", { class: "plain" }, ...story.limits.flatMap(limitLines)),
-      element("div", { class: "bar" },
+      element("dl", ...known.flatMap(([name, value]) => [element("dt", name), element("dd", String(value))])),
+      element("ul.plain", ...story.limits.flatMap(limitLines)),
+      element("div.bar",
         button(`Ban ${story.client}…`, () => prepareBan({ values: { address: story.client } })),
         ...story.limits.filter((limit) => limit.key && !isHidden(limit.key)).map((limit) => button(`See ${limit.name}`, () => prepareKey({ limit: limit.name, values: limit.key }))),
       ),
@@ -77,7 +74,7 @@ export function requests({ changed, prepareBan, prepareKey }) {
   }
 
   const chosen = () => Object.entries(choices).map(([name, id]) => [name, byId(id).value.trim()]).filter(([, value]) => value !== "");
-  const pathChosen = () => withQuery("/api/v1/requests", [...chosen(), ["n", NEWEST]]);
+  const pathChosen = () => withQuery("requests", [...chosen(), ["n", NEWEST]]);
 
   return {
     async load() {

@@ -1,7 +1,6 @@
 // The session of this browser: where a token is configured, a form asks for it once.
 
-import { get, onSessionClosed, post, Problem, remove, setCsrfToken } from "./api.js";
-import { byId } from "./dom.js";
+import { byId, get, onSessionClosed, post, Problem, remove, setCsrfToken } from "./tools.js";
 
 // Calls `open` each time this browser may use the API, and `closed` when it may not any more.
 export function startSession({ open, closed }) {

@@ -1,9 +1,6 @@
 // The gateways on this store, and the servers of the applications.
 
-import { get } from "./api.js";
-import { byId, setText } from "./dom.js";
-import { counted, moment, number, span } from "./format.js";
-import { table } from "./table.js";
+import { byId, count, counted, get, moment, setText, span, table } from "./tools.js";
 
 const FEW = 8;
 const COUNTS = { passed: "Passed, last minute", denied: "Denied", signed_in: "Signed in", failed: "Failed" };
@@ -16,7 +13,7 @@ export function status() {
     columns: [
       { title: "Gateway", class: "id", text: (gateway) => `${gateway.id}${gateway.isThis ? " (this one)" : ""}` },
       { title: "State", text: (gateway) => STATES[gateway.state] ?? gateway.state },
-      ...Object.entries(COUNTS).map(([name, title]) => ({ title, numeric: true, text: (gateway) => number(gateway.last_minute[name] ?? 0) })),
+      ...Object.entries(COUNTS).map(([name, title]) => count(title, (gateway) => gateway.last_minute[name] ?? 0)),
       { title: "Since", class: "wide", text: (gateway) => `${moment(gateway.since)} (${span((Date.now() - new Date(gateway.since)) / 1000)})` },
       { title: "Last heard of", class: "time", text: (gateway) => moment(gateway.last_seen) },
       { title: "Version", class: "name wide", text: (gateway) => gateway.version },
@@ -32,7 +29,7 @@ export function status() {
   });
 
   return async function load() {
-    const now = await get("/api/v1/status");
+    const now = await get("status");
     // What is not well stands first.
     const first = (isWell) => (one, other) => isWell(one) - isWell(other);
     const gateways = now.gateways.map((gateway) => ({ ...gateway, isThis: gateway.id === now.gateway }));

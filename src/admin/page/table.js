@@ -1,6 +1,7 @@
 // Tables that change in place: a row keeps its elements, and with them the focus and what is selected, while it exists.
 
 import { button, element, setText } from "./dom.js";
+import { number } from "./format.js";
 
 // `columns`: [{title, numeric, text(item), node(item)}]; `text` is what a cell shows, or stands for what `node` shows.
 // `keyOf(item)` is different for each row. `empty` says what it means that there is none. More rows than `few` wait for a
@@ -8,8 +9,8 @@ import { button, element, setText } from "./dom.js";
 export function table(root, { label, columns, keyOf, empty, few = Infinity }) {
   const heads = columns.map((column) => element("th", { scope: "col", class: classOf(column) }, column.title));
   const body = element("tbody", { role: "rowgroup" });
-  const whole = element("table", { "aria-label": label }, element("thead", {}, element("tr", {}, ...heads)), body);
-  const nothing = element("p", { class: "quiet empty" });
+  const whole = element("table", { label }, element("thead", element("tr", ...heads)), body);
+  const nothing = element("p.quiet.empty");
   const more = button("", toggle);
   let rows = new Map();
   let all = [];
@@ -53,6 +54,9 @@ export function table(root, { label, columns, keyOf, empty, few = Infinity }) {
 
   return show;
 }
+
+// A column of numbers.
+export const count = (title, of) => ({ title, numeric: true, text: (item) => number(of(item)) });
 
 function newCell(column) {
   return { node: element("td", { class: classOf(column), "data-title": column.title }), text: null };

@@ -1,12 +1,7 @@
 // Who is behind it: the busiest clients, or the busiest keys of a limit.
 
-import { getOfAll, withQuery } from "./api.js";
-import { button, byId, element, quiet, setChoices, setNote } from "./dom.js";
-import { filtered, keyNodes, passes, tell } from "./filter.js";
-import { foldable } from "./fold.js";
-import { isHidden, keyText, missingText, moment, number } from "./format.js";
 import { marks } from "./mark.js";
-import { table } from "./table.js";
+import { button, byId, count, element, filtered, foldable, getOfAll, isHidden, keyNodes, keyText, missingText, moment, number, passes, quiet, setChoices, setNote, table, tell, withQuery } from "./tools.js";
 
 const MOST = 50;
 const FEW = 10;
@@ -23,9 +18,9 @@ export function top({ changed, bans, prepareBan, prepareKey }) {
     empty: "None in this time.",
     columns: [
       { title: "Who", class: "name", text: (row) => keyText(row.key), node: who },
-      { title: "Denied", numeric: true, text: (row) => number(row.denied) },
+      count("Denied", (row) => row.denied),
       { title: "Failed", numeric: true, text: (row) => (row.failed === undefined ? "" : number(row.failed)) },
-      { title: "Requests", numeric: true, text: (row) => number(row.requests) },
+      count("Requests", (row) => row.requests),
       { title: "First", class: "time", text: (row) => moment(row.first) },
       { title: "Last", class: "time", text: (row) => moment(row.last) },
       { title: "Do", class: "wide", text: (row) => `${keyText(row.key)} ${marking.state(addressOf(row.key))}`, node: buttons },
@@ -34,16 +29,16 @@ export function top({ changed, bans, prepareBan, prepareKey }) {
 
   function buttons(row) {
     const who = keyText(row.key);
-    const ban = (click) => button("Ban…", click, { "aria-label": `Ban ${who}` });
+    const ban = (click) => button("Ban…", click, { label: `Ban ${who}` });
     if (limit === "") {
       const address = addressOf(row.key);
       const banNow = () => bans.banNow({ addresses: [address], span: marking.span(), reason: "" });
-      return element("span", { class: "do" }, marking.cell(address), bans.banOf(address) ? null : ban(banNow));
+      return element("span.do", marking.cell(address), bans.banOf(address) ? null : ban(banNow));
     }
     if (isHidden(row.key)) return quiet("masked");
-    const look = button("See", () => prepareKey({ limit, values: row.key }), { "aria-label": `See where ${who} stands` });
+    const look = button("See", () => prepareKey({ limit, values: row.key }), { label: `See where ${who} stands` });
     const isShadow = limits.find((one) => one.name === limit)?.shadow;
-    return element("span", { class: "do" }, look, isShadow ? "" : ban(() => prepareBan({ limit, values: row.key })));
+    return element("span.do", look, isShadow ? "" : ban(() => prepareBan({ limit, values: row.key })));
   }
 
   const fold = foldable(byId("top"), byId("top-list"));
@@ -59,7 +54,7 @@ export function top({ changed, bans, prepareBan, prepareKey }) {
   function pathChosen() {
     const chosen = { by: byId("top-by").value, minutes: byId("top-minutes").value, n: MOST };
     if (byId("top-limit").value !== "") chosen.limit = byId("top-limit").value;
-    return withQuery("/api/v1/top", chosen);
+    return withQuery("top", chosen);
   }
 
   return {
@@ -89,4 +84,4 @@ export function top({ changed, bans, prepareBan, prepareKey }) {
 
 const addressOf = (key) => Object.values(key)[0];
 
-const who = (row) => element("span", {}, ...keyNodes(row.key));
+const who = (row) => element("span", ...keyNodes(row.key));

@@ -1,11 +1,8 @@
 // What passed, failed and was denied over time, and what happened meanwhile.
 
 import { chart } from "./chart.js";
-import { byId, element, setNote, setText } from "./dom.js";
-import { filtered } from "./filter.js";
-import { clock, missingText, number } from "./format.js";
 import { grouped, lastMinute, SERIES, total } from "./history.js";
-import { table } from "./table.js";
+import { byId, clock, count, element, filtered, missingText, number, setNote, setText, table } from "./tools.js";
 
 // Bars of the chart, at most, and of how many steps each may be.
 const MAX_BARS = 90;
@@ -17,7 +14,7 @@ const FIGURES = { passed: "Passed", denied: "Denied", signedIn: "Signed in", fai
 // Returns functions: one that shows counts and what happened, and one that shows none until they are there.
 export function traffic() {
   const root = byId("chart");
-  const sentence = element("figcaption", { class: "quiet" });
+  const sentence = element("figcaption.quiet");
   root.append(sentence);
   const picture = chart(root, "Requests over time");
   const figures = Object.entries(FIGURES).map(([name, title]) => figure(name, title));
@@ -26,7 +23,7 @@ export function traffic() {
     label: "Requests by minute", keyOf: (row) => row.time, empty: "Nothing was counted.",
     columns: [
       { title: "From", text: (row) => row.time },
-      ...Object.entries({ ...FIGURES, errors: "Errors" }).map(([name, title]) => ({ title, numeric: true, text: (row) => number(row[name]) })),
+      ...Object.entries({ ...FIGURES, errors: "Errors" }).map(([name, title]) => count(title, (row) => row[name])),
     ],
   });
   wait();
@@ -44,7 +41,7 @@ export function traffic() {
     setNote(byId("traffic-missing"), missingText(history.missing));
     const seconds = history.step_seconds;
     const begin = new Date(history.from).getTime();
-    const minutes = spanChosen();
+    const minutes = byId("minutes").selectedOptions[0].textContent;
     figures.forEach((one) => one.show(lastMinute(all[one.name]), total(all[one.name]), minutes));
     showMinutes(byMinute(begin, seconds, all));
     const isNothing = SERIES.every((name) => total(all[name]) === 0);
@@ -59,7 +56,7 @@ export function traffic() {
     const size = SIZES.find((one) => (all.passed.length - first) / one <= MAX_BARS) ?? SIZES.at(-1);
     // The last bar ends now, so that it is as long as the others.
     const ahead = (size - ((all.passed.length - first) % size)) % size;
-    const sums = Object.fromEntries(SERIES.map((name) => [name, grouped([...new Array(ahead).fill(0), ...all[name].slice(first)], size)]));
+    const sums = Object.fromEntries(SERIES.map((name) => [name, grouped(all[name].slice(first), size, ahead)]));
     const start = begin + (first - ahead) * seconds * 1000;
     const times = sums.passed.map((_, index) => start + index * size * seconds * 1000);
     picture.show({
@@ -76,14 +73,12 @@ export function traffic() {
   return { show, wait };
 }
 
-export const spanChosen = () => byId("minutes").selectedOptions[0].textContent;
-
 // A number of the last minute, and below it that of the chosen time.
 function figure(name, title) {
   const now = element("b");
-  const then = element("span", { class: "quiet" });
+  const then = element("span.quiet");
   const swatch = name === "signedIn" ? null : element("i", { class: `swatch ${name}`, "aria-hidden": "true" });
-  const node = element("div", { class: "figure", id: `figure-${name}` }, element("span", {}, swatch, title), now, then);
+  const node = element("div.figure", { id: `figure-${name}` }, element("span", swatch, title), now, then);
   return { name, node, show(lately, all, minutes) {
     node.classList.toggle("loading", lately === null);
     setText(now, lately === null ? "" : number(lately));
@@ -111,12 +106,12 @@ function markOf({ event, time, limit, key, address, reason, account, client, rou
 function tip(index, times, seconds, sums, marks) {
   const end = times[index] + seconds * 1000;
   const until = index === times.length - 1 ? "now" : clock(end);
-  const count = (name, title) => ({ kind: name, name: title, text: number(sums[name][index]) });
+  const line = (name, title) => ({ kind: name, name: title, text: number(sums[name][index]) });
   const here = marks.filter(({ at }) => at >= times[index] && at < end).map(({ text }) => text);
   const more = here.length > 2 ? [`and ${here.length - 2} more`] : [];
   return [
     { name: `${clock(times[index])} to ${until}`, text: "" },
-    count("denied", "Denied"), count("passed", "Passed"), count("failed", "of them failed"),
+    line("denied", "Denied"), line("passed", "Passed"), line("failed", "of them failed"),
     ...[...here.slice(0, 2), ...more].map((name) => ({ name, text: "" })),
   ];
 }
@@ -129,12 +124,9 @@ function sentenceOf(all, sums, times, seconds) {
 }
 
 function byMinute(begin, seconds, all) {
-  const sums = new Map();
-  all.passed.forEach((_, index) => {
-    const time = clock(begin + index * seconds * 1000).slice(0, 5);
-    const sum = sums.get(time) ?? { time, ...Object.fromEntries(SERIES.map((name) => [name, 0])) };
-    for (const name of SERIES) sum[name] += all[name][index];
-    sums.set(time, sum);
-  });
-  return [...sums.values()].reverse();
+  const size = 60 / seconds;
+  const ahead = Math.floor(begin / 1000 / seconds) % size;
+  const sums = SERIES.map((name) => [name, grouped(all[name], size, ahead)]);
+  const time = (index) => clock(begin + (index * size - ahead) * seconds * 1000).slice(0, 5);
+  return sums[0][1].map((_, index) => ({ time: time(index), ...Object.fromEntries(sums.map(([name, values]) => [name, values[index]])) })).reverse();
 }

@@ -1,7 +1,6 @@
 // Whether the gateway is well, in one sentence and one sign, and the facts that say so.
 
-import { byId, element, setText } from "./dom.js";
-import { clock, counted } from "./format.js";
+import { bold, byId, clock, element, setText } from "./tools.js";
 
 const SIGNS = { well: "✓", look: "!", bad: "✕" };
 // The levels of the gateway's verdict, as the page colours them.
@@ -9,13 +8,7 @@ const LEVELS = { well: "well", notice: "look", attack: "bad", trouble: "bad" };
 // Beside that, trouble has a colour of its own.
 const classOf = (word) => (word === "trouble" ? "bad trouble" : LEVELS[word]);
 const WORDS = { well: "well", notice: "look at this", attack: "under attack", trouble: "trouble" };
-const NAMES = {
-  lockdown: "Lockdown", "sign-ins": "Sign-ins", requests: "Requests", store: "Store", upstreams: "Upstreams",
-  configuration: "Configuration", gateways: "Gateways", lists: "Lists", certificates: "Certificates", advice: "Advice",
-};
-
-// Fewer requests in a minute that were not decided are one browser's.
-const MANY_ERRORS = 10;
+const nameOf = (about) => about[0].toUpperCase() + about.slice(1);
 
 // Returns functions that show what the facts say, that the gateway does not answer, and that it has not told yet how it is.
 export function verdict() {
@@ -34,15 +27,14 @@ export function verdict() {
     byId("facts").replaceChildren(...facts);
   }
 
-  // `asides` are facts that the verdict is not made of.
-  function show({ level: word, sentence: text, parts }, asides) {
+  function show({ level: word, sentence: text, parts }) {
     const level = LEVELS[word];
     const told = parts.filter((part) => text.includes(part.sentence));
     // The numbers change every ten seconds. Listeners hear a verdict once.
     const words = text.replace(/[\d,]+/g, "");
     const title = `${SIGNS[level]} ${WORDS[word]}: portcullis`;
-    const facts = parts.filter((part) => !told.includes(part)).map(({ about, level: of, sentence }) => ({ name: NAMES[about] ?? about, level: LEVELS[of], text: sentence }));
-    write({ level: classOf(word), sign: SIGNS[level], text, title, isHeard: words !== heard }, [...asides, ...facts].map(line));
+    const facts = parts.filter((part) => !told.includes(part)).map(({ about, level: of, sentence }) => ({ name: nameOf(about), level: LEVELS[of], text: sentence }));
+    write({ level: classOf(word), sign: SIGNS[level], text, title, isHeard: words !== heard }, facts.map(line));
     heard = words;
     latest = { text, time: new Date() };
     document.body.classList.remove("stale");
@@ -51,7 +43,7 @@ export function verdict() {
   // The notice above is heard, and says the same.
   function showGone(since) {
     const text = `The gateway has not answered since ${clock(since)} UTC.`;
-    const before = latest === null ? [] : [element("li", { class: "quiet" }, `Before, at ${clock(latest.time)} UTC: ${latest.text}`)];
+    const before = latest === null ? [] : [element("li.quiet", `Before, at ${clock(latest.time)} UTC: ${latest.text}`)];
     write({ level: "bad trouble", sign: SIGNS.bad, text, title: `${SIGNS.bad} no answer: portcullis`, isHeard: false }, before);
     heard = "";
     document.body.classList.add("stale");
@@ -67,10 +59,4 @@ export function verdict() {
 }
 
 const line = (fact) => element("li", { class: fact.level },
-  element("span", { class: "sign", "aria-hidden": "true" }, SIGNS[fact.level]), " ", element("b", {}, fact.name), " ", fact.text);
-
-// What the page adds to the verdict: requests that failed for another reason than a rule.
-export function asideFacts({ passed, errors }) {
-  if (errors <= MANY_ERRORS || errors <= passed / 10) return [];
-  return [{ name: "Errors", level: "look", text: `${counted(errors, "request")} in the last minute had an error: refused as malformed, or not answered by the application.` }];
-}
+  element("span.sign", { "aria-hidden": "true" }, SIGNS[fact.level]), " ", bold(fact.name), " ", fact.text);

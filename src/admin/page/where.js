@@ -1,12 +1,8 @@
 // Where it happens: by route and by limit. The history is asked for here, for all that counts from it.
 
-import { get, withQuery } from "./api.js";
 import { bars } from "./chart.js";
-import { byId } from "./dom.js";
-import { filtered, value } from "./filter.js";
-import { counted, number } from "./format.js";
 import { grouped, lastMinute, steps, together, total } from "./history.js";
-import { table } from "./table.js";
+import { byId, count, counted, filtered, get, number, table, value, withQuery } from "./tools.js";
 
 const SMALL_BARS = 60;
 const FEW = 8;
@@ -27,16 +23,16 @@ export function where() {
     for (const show of [showRoutes, showLimits]) show(null);
   }
 
-  // Asks; answers the history, each route, and the sums of all, or of the route or limit that is looked at.
+  // Asks; answers the history, and the sums of all, or of the route or limit that is looked at.
   async function load() {
     const minutes = byId("minutes").value;
-    const history = await get(withQuery("/api/v1/history", { minutes }));
+    const history = await get(withQuery("history", { minutes }));
     const length = Math.max(0, ...Object.values(history.routes).flatMap(Object.values).map((values) => values.length));
     const routes = rows(history.routes, length);
     const limits = rows(history.limits, length);
     const isCurrent = minutes === byId("minutes").value;
     if (isCurrent) show(routes, limits);
-    return { history, routes, all: together(lookedAt(routes, limits).map((row) => row.steps), length), isCurrent };
+    return { history, all: together(lookedAt(routes, limits).map((row) => row.steps), length), isCurrent };
   }
 
   function lookedAt(routes, limits) {
@@ -69,7 +65,7 @@ function busiestFirst(all) {
 const rows = (series, length) => Object.entries(series).map(([name, decisions]) => ({ name, steps: steps(decisions, length) }));
 
 function columns(title, kind) {
-  const sum = (name, of, heading) => ({ title: heading, numeric: true, text: (row) => number(of(row.steps[name])) });
+  const sum = (name, of, heading) => count(heading, (row) => of(row.steps[name]));
   const nameOf = (row) => (row.name === "-" ? "on no route" : row.name);
   return [
     { title, text: nameOf, class: "name", node: (row) => (row.name === "-" || row.isMany ? nameOf(row) : value(kind, row.name)) },
