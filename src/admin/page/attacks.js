@@ -1,7 +1,7 @@
 // What is attacked and by whom: a card for each attack, from which its networks are banned.
 
 import { marks } from "./mark.js";
-import { byId, clock, count, counted, element, foldable, get, number, passes, Problem, redraw, setText, sign, span, svg, table, value, withQuery } from "./tools.js";
+import { button, byId, clock, count, counted, element, foldable, get, number, passes, Problem, redraw, setText, sign, span, svg, table, value, withQuery } from "./tools.js";
 
 const MINUTES = 60;
 const FEW = 5;
@@ -50,11 +50,14 @@ function card(first, bans) {
   const since = element("span.quiet");
   const sentence = element("p");
   const figures = element("dl.figures");
+  const reason = () => `${attack.kind} on ${attack.route}`;
   const marking = marks({
     bans, label: `the networks of ${first.kind} on ${first.route}`,
-    reason: () => `${attack.kind} on ${attack.route}`, warning: () => hits(attack),
+    reason, warning: (addresses) => (addresses.toSorted().join() === proposed(attack).toSorted().join() ? hits(attack) : ""),
   });
-  for (const { network } of first.networks) if (first.ban?.split(" ").includes(network)) marking.mark(network);
+  for (const { network } of first.networks) if (proposed(first).includes(network)) marking.mark(network);
+  const all = button("", () => bans.banNow({ addresses: proposed(attack), span: marking.span(), reason: reason(), warning: hits(attack) }), { class: "serious" });
+  marking.bar.append(all);
   const networks = element("div.networks");
   const showNetworks = table(networks, {
     label: "Networks of this attack", few: FEW, keyOf: (one) => one.network, empty: "No network stands out.",
@@ -71,7 +74,7 @@ function card(first, bans) {
   const hit = element("p.quiet");
   const body = element("details.body", element("summary", "Who and whom"), figures, element("div.sides", networks, element("div.lists", names, agents)), marking.bar, hit);
   body.open = !first.over;
-  const node = element("article.attack", { label: `${KINDS[first.kind] ?? first.kind} on ${first.route}` }, element("div.head", title, since), sentence, body);
+  const node = element("article.attack", element("div.head", title, since), sentence, body);
 
   return { node, show(now) {
     attack = now;
@@ -83,14 +86,20 @@ function card(first, bans) {
     showNetworks(now.networks);
     fill(names, "Accounts", now.names, ({ account, failed, signed_in: entered }) => [value("account", account), ` ${counted(failed, "failure")}`, entered > 0 ? element("b.bad", `, ✕ ${counted(entered, "sign-in")}`) : null]);
     fill(agents, "Agents", now.agents, ({ agent, requests }) => [value("agent", agent, agent.length > AGENT_LETTERS ? `${agent.slice(0, AGENT_LETTERS)}…` : agent || "(none)"), ` ${counted(requests, "request")}`]);
+    // Where the networks that are shown hold others too, a ban of smaller ones is proposed.
+    all.hidden = now.over || proposed(now).every((one) => now.networks.some(({ network }) => network === one));
+    setText(all, `Ban the ${counted(proposed(now).length, "smaller network")} of it…`);
     setText(hit, hits(now));
   } };
 }
 
 const fill = (root, title, items, parts) => redraw(root, items, () => (items.length === 0 ? [] : [element("h4", title), element("ul", ...items.slice(0, FEW).map((item) => element("li", ...parts(item))))]));
 
-function hits({ would_hit: hit, others_denied: others }) {
-  const told = [hit > 0 ? `The ban would also stop ${counted(hit, "client")} that signed in lately.` : "The ban would stop no client that signed in lately."];
+// What the ban has to name that ends the attack.
+const proposed = ({ ban }) => ban?.split(" ").filter((word) => /^[\da-f:.]+(\/\d+)?$/.test(word) && /[.:]/.test(word)) ?? [];
+
+function hits({ ban, would_hit: hit, others_denied: others }) {
+  const told = ban ? [`The ban would stop ${hit > 0 ? `also ${counted(hit, "client")}` : "no client"} that signed in lately.`] : [];
   if (others > 0) told.push(`${counted(others, "client")} with a sign-in before ${others === 1 ? "was" : "were"} denied meanwhile.`);
   return told.join(" ");
 }

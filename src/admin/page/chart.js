@@ -99,7 +99,7 @@ export function chart(root, label) {
 
   function tell(index, rows) {
     plot.setAttribute("aria-valuenow", index);
-    plot.setAttribute("aria-valuetext", rows.map(({ name, text }) => `${name} ${text}`).join(", "));
+    plot.setAttribute("aria-valuetext", rows.map(({ name, text }) => `${name} ${text}`.trim()).join(", "));
   }
 
   const under = (event) => Math.floor((event.clientX - plot.getBoundingClientRect().left - LEFT) / place.step);

@@ -1,18 +1,16 @@
 // The dashboard: asks the gateway every ten seconds and whenever an event says that something changed.
 
-import { advice } from "./advice.js";
 import { attacks } from "./attacks.js";
 import { bans } from "./bans.js";
 import { config } from "./config.js";
 import { isGone, onContact, probe } from "./contact.js";
-import { done } from "./done.js";
-import { entered } from "./entered.js";
 import { events } from "./events.js";
 import { total } from "./history.js";
 import { keys } from "./keys.js";
+import { done, entered } from "./lately.js";
 import { requests } from "./requests.js";
 import { startSession } from "./session.js";
-import { status } from "./status.js";
+import { advice, status } from "./status.js";
 import { byId, clock, get, NoAnswer, onFilter, Problem, say, setText, withQuery } from "./tools.js";
 import { top } from "./top.js";
 import { traffic } from "./traffic.js";

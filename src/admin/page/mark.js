@@ -21,7 +21,7 @@ export function marks({ bans, label, reason, warning = () => "" }) {
 
   async function ban() {
     const addresses = [...marked];
-    if (await bans.banNow({ addresses, span: span.value, reason: reason(), warning: warning() })) {
+    if (await bans.banNow({ addresses, span: span.value, reason: reason(), warning: warning(addresses) })) {
       marked.clear();
       update();
     }

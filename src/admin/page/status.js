@@ -1,6 +1,6 @@
-// The gateways on this store, and the servers of the applications.
+// The gateways on this store, the servers of the applications, and what looks misconfigured.
 
-import { byId, count, counted, get, moment, setText, span, table } from "./tools.js";
+import { byId, count, counted, element, foldable, get, moment, quiet, redraw, setText, span, table } from "./tools.js";
 
 const FEW = 8;
 const COUNTS = { passed: "Passed, last minute", denied: "Denied", signed_in: "Signed in", failed: "Failed" };
@@ -41,4 +41,20 @@ export function status() {
     setText(byId("config-state"), `${source}, loaded ${moment(loaded)} UTC. Listens on ${now.listeners.join(", ") || "no address"}.`);
     return now;
   };
+}
+
+// Returns a function that shows the advice of a status.
+export function advice() {
+  const fold = foldable(byId("advice"), byId("advice-list"));
+  return function show(now) {
+    fold(now.length === 0);
+    redraw(byId("advice-list"), now, () => (now.length === 0 ? [element("p.quiet.empty", "Nothing looks misconfigured.")] : now.map(entry)));
+  };
+}
+
+function entry({ message, since, limit, route, help }) {
+  const where = [limit && `limit ${limit}`, route && `route ${route}`, `since ${moment(since)}`].filter(Boolean).join(", ");
+  return element("div.advice",
+    element("p", message, " ", quiet(`(${where})`)),
+    element("p.help", help));
 }
