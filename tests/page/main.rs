@@ -3,10 +3,13 @@
 mod attack;
 mod browser;
 mod changes;
+mod contrast;
 mod driver;
+mod filter;
 mod fleet;
 mod gateways;
 mod loading;
+mod night;
 mod operator;
 mod reads;
 mod recovery;

@@ -38,8 +38,10 @@ fn it_shows_what_the_api_says_while_an_attack_runs() {
             && shown("#limits", "login-pace", 4) == count("limits", "login-pace", "denied")
     });
     assert_eq!(shown("#routes", "login", 4), "119");
-    page.says("#chart-denied figcaption", "Denied: 119 in this time");
-    page.says("#chart-passed figcaption", "Passed: 161 in this time");
+    page.says("#chart figcaption", "161 passed, 21 of them failed to sign in, 119 denied in this time");
+    page.says("#figure-denied", "119 in 1 hour");
+    page.says("#figure-passed", "161 in 1 hour");
+    page.says("#figure-failed", "21 in 1 hour");
     // Each client is one line, however often it was denied.
     page.says("#events-list", "denied 127.0.1.1 17 times");
     // Who is behind it, and why.
@@ -48,8 +50,8 @@ fn it_shows_what_the_api_says_while_an_attack_runs() {
     assert!(page.rows("#top-list").iter().all(|row| row[1] == "17"), "{:?}", page.rows("#top-list"));
     let newest = &site.api("/api/v1/requests?n=1")[0];
     page.says("#requests-list", newest["id"].as_str().expect("an id"));
-    let bars = page.script("return document.querySelector('#chart-denied svg').getAttribute('aria-label')");
-    assert!(bars.as_str().expect("a text").contains("119 in this time"), "{bars}");
+    let bars = page.script("return document.querySelector('#routes svg').getAttribute('aria-label')");
+    assert!(bars.as_str().expect("a text").contains("119 denied in this time"), "{bars}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn nothing_is_wider_than_a_telephone_in_light_and_dark() {
         site.log_in("127.0.1.9", "alice");
     }
     let page = site.page();
-    page.says("#events", "Since this page is open");
+    page.says("#events", "since this page is open");
     let mut backgrounds = BTreeSet::new();
     for scheme in ["light", "dark"] {
         for width in [360, 1280] {
@@ -88,7 +88,7 @@ fn each_control_and_each_picture_has_a_name() {
     let page = site.page();
     let unnamed = page.script(
         "return [...document.querySelectorAll('input, select, button, svg, table')]
-            .filter(node => !(node.labels?.length || node.ariaLabel || node.textContent.trim() || node.closest('[hidden], dialog')))
+            .filter(node => node.ariaHidden !== 'true' && !(node.labels?.length || node.ariaLabel || node.textContent.trim() || node.closest('[hidden], dialog')))
             .map(node => node.outerHTML)",
     );
     assert_eq!(unnamed, serde_json::json!([]));

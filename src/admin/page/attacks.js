@@ -1,7 +1,7 @@
 // What is attacked and by whom: a card for each attack, from which its networks are banned.
 
 import { marks } from "./mark.js";
-import { button, byId, clock, count, counted, element, foldable, get, number, passes, Problem, redraw, setText, sign, span, svg, table, value, withQuery } from "./tools.js";
+import { button, byId, clock, count, counted, element, foldable, get, HIDDEN, number, passes, Problem, redraw, setText, sign, span, svg, table, value, withQuery } from "./tools.js";
 
 const MINUTES = 60;
 const FEW = 5;
@@ -23,7 +23,7 @@ export function attacks(bans) {
     const before = cards;
     cards = new Map(shown.map((attack) => [attack.id, before.get(attack.id) ?? card(attack, bans)]));
     for (const attack of shown) cards.get(attack.id).show(attack);
-    setText(nothing, all.length > 0 ? "None that this filter shows." : "No attack in the last hour.");
+    setText(nothing, all.length > 0 ? HIDDEN : "No attack in the last hour.");
     nothing.hidden = shown.length > 0;
     const nodes = [...cards.values()].map((one) => one.node);
     for (const [id, one] of before) if (!cards.has(id)) one.node.remove();
@@ -90,6 +90,7 @@ function card(first, bans) {
     all.hidden = now.over || proposed(now).every((one) => now.networks.some(({ network }) => network === one));
     setText(all, `Ban the ${counted(proposed(now).length, "smaller network")} of it…`);
     setText(hit, hits(now));
+    hit.hidden = proposed(now).every((one) => bans.banOf(one));
   } };
 }
 

@@ -2,7 +2,7 @@
 
 import { fillParts, partsIn, showParts } from "./keyparts.js";
 import { covers } from "./net.js";
-import { askAgain, button, byId, counted, element, foldable, fromNow, get, keyNodes, keyText, moment, passes, post, remove, say, setChoices, table, together, value, whom } from "./tools.js";
+import { askAgain, button, byId, counted, element, foldable, fromNow, get, HIDDEN, keyNodes, keyText, moment, passes, post, remove, say, setChoices, table, together, value, whom } from "./tools.js";
 
 const MAX_SHOWN = 200;
 // More bans than this of one reason are one row.
@@ -49,7 +49,7 @@ export function bans(changed) {
     const found = concerned.filter((ban) => `${subject(ban)} ${ban.reason} ${ban.id}`.toLowerCase().includes(wanted));
     found.sort((one, other) => (one.until < other.until ? 1 : -1));
     const rows = wanted === "" ? grouped(found, opened) : found;
-    const none = all.length === 0 ? undefined : concerned.length === 0 ? "None that this filter shows." : "None of the bans has that text.";
+    const none = all.length === 0 ? undefined : concerned.length === 0 ? HIDDEN : "None of the bans has that text.";
     showRows(rows.slice(0, MAX_SHOWN), none);
     fold(all.length === 0);
     const hidden = rows.length - MAX_SHOWN;

@@ -1,6 +1,6 @@
 // Live events, equal ones together: ten thousand denials of one client are one line.
 
-import { byId, clock, counted, foldable, keyText, moment, number, passes, setText, span, table } from "./tools.js";
+import { byId, clock, counted, foldable, HIDDEN, keyText, moment, number, passes, setText, span, table } from "./tools.js";
 
 const KINDS = ["denial", "delay", "ban", "unban", "reload", "signed_in_after_failures"];
 const WORDS = { signed_in_after_failures: "signed in" };
@@ -13,6 +13,8 @@ const REDRAW_MS = 1000;
 export function events({ happened, broken }) {
   let source = null;
   let lines = [];
+  // Whether the gateway tells its events: before, nobody knows whether there are any.
+  let isHeard = false;
   let isDrawing = false;
   let lost = 0;
   const showRows = table(byId("events-list"), {
@@ -42,13 +44,13 @@ export function events({ happened, broken }) {
   }
 
   function draw() {
-    if (isDrawing) return;
+    if (isDrawing || !isHeard) return;
     isDrawing = true;
     setTimeout(() => {
       isDrawing = false;
       const shown = lines.filter((line) => passes(line.event));
       fold(lines.length === 0);
-      showRows(shown.toSorted((one, other) => other.last - one.last || other.number - one.number), lines.length > 0 ? "None that this filter shows." : undefined);
+      showRows(shown.toSorted((one, other) => other.last - one.last || other.number - one.number), lines.length > 0 ? HIDDEN : undefined);
       setText(byId("events-state"), `Since this page is open, at this gateway, the newest first.${lost > 0 ? ` ${counted(lost, "event")} came too fast to be shown.` : ""}`);
     }, lines.length < 2 ? 0 : REDRAW_MS);
   }
@@ -61,7 +63,10 @@ export function events({ happened, broken }) {
       lost += JSON.parse(message.data).lost;
       draw();
     });
-    source.addEventListener("open", draw);
+    source.addEventListener("open", () => {
+      isHeard = true;
+      draw();
+    });
     // The browser tries again by itself where the connection broke; where it was refused, it stops.
     source.addEventListener("error", () => broken());
   }

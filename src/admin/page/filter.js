@@ -7,6 +7,9 @@ import { overlap } from "./net.js";
 
 const KINDS = ["client", "network", "account", "limit", "route", "agent"];
 
+// What a list says of which the filter shows nothing.
+export const HIDDEN = "None that this filter shows.";
+
 let chosen = {};
 let changed = () => {};
 

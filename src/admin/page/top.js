@@ -1,7 +1,7 @@
 // Who is behind it: the busiest clients, or the busiest keys of a limit.
 
 import { marks } from "./mark.js";
-import { button, byId, count, element, filtered, foldable, getOfAll, isHidden, keyNodes, keyText, missingText, moment, number, passes, quiet, setChoices, setNote, table, tell, withQuery } from "./tools.js";
+import { button, byId, count, element, filtered, foldable, getOfAll, HIDDEN, isHidden, keyNodes, keyText, missingText, moment, number, passes, quiet, setChoices, setNote, table, tell, withQuery } from "./tools.js";
 
 const MOST = 50;
 const FEW = 10;
@@ -66,7 +66,7 @@ export function top({ changed, bans, prepareBan, prepareKey }) {
       const shown = rows.filter((row) => passes({ key: row.key, limit: limit || undefined }));
       byId("top-marked").hidden = limit !== "" || shown.length === 0;
       tell(byId("top"), limit === "" ? "client network limit" : "client network account agent limit");
-      showRows(shown, rows.length > shown.length ? "None that this filter shows." : undefined);
+      showRows(shown, rows.length > shown.length ? HIDDEN : undefined);
       fold(rows.length === 0 && !isChosen());
       setNote(byId("top-missing"), missingText(missing));
     },

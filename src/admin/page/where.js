@@ -2,7 +2,7 @@
 
 import { bars } from "./chart.js";
 import { grouped, lastMinute, steps, together, total } from "./history.js";
-import { byId, count, counted, filtered, get, number, table, value, withQuery } from "./tools.js";
+import { byId, count, counted, filtered, get, HIDDEN, number, table, value, withQuery } from "./tools.js";
 
 const SMALL_BARS = 60;
 const FEW = 8;
@@ -44,8 +44,8 @@ export function where() {
   function show(routes, limits) {
     const [route, limit] = [filtered("route"), filtered("limit")];
     const meets = (name, of) => configured.some((one) => one.name === name && (one.everywhere || one.routes.includes(of)));
-    showRoutes(busiestFirst(routes.filter((row) => (row.name !== "-" || isBusy(row)) && (!route || row.name === route) && (!limit || meets(limit, row.name)))), route || limit ? "No other route is concerned." : undefined);
-    showLimits(busiestFirst(limits.filter((row) => (!limit || row.name === limit) && (!route || meets(row.name, route)))), route || limit ? "No other limit is concerned." : undefined);
+    showRoutes(busiestFirst(routes.filter((row) => (row.name !== "-" || isBusy(row)) && (!route || row.name === route) && (!limit || meets(limit, row.name)))), route || limit ? HIDDEN : undefined);
+    showLimits(busiestFirst(limits.filter((row) => (!limit || row.name === limit) && (!route || meets(row.name, route)))), route || limit ? HIDDEN : undefined);
   }
 
   return { load, wait, setLimits: (now) => (configured = now) };
