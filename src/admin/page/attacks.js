@@ -1,20 +1,18 @@
 // What is attacked and by whom: a card for each attack, from which its networks are banned.
 
 import { marks } from "./mark.js";
-import { button, byId, clock, count, counted, element, foldable, get, HIDDEN, number, passes, Problem, redraw, setText, sign, span, svg, table, value, withQuery } from "./tools.js";
+import { button, byId, clock, count, counted, element, foldable, get, HIDDEN, number, passes, Problem, redraw, setText, span, svg, table, titled, value, withQuery } from "./tools.js";
 
 const MINUTES = 60;
 const FEW = 5;
 const AGENT_LETTERS = 56;
-const KINDS = { guessing: "Guessing", stuffing: "Stuffing", spraying: "Spraying", flood: "Flood" };
-const FIGURES = { requests: "Requests", denied: "Denied", failed: "Failed", signed_in: "Signed in", clients: "Clients", accounts: "Accounts" };
+const FIGURES = ["requests", "denied", "failed", "signed_in", "clients", "accounts"];
 
 // Returns a function that asks and shows.
 export function attacks(bans) {
-  const section = byId("attacks");
   const nothing = element("p.quiet.empty", "Loading…");
   const list = byId("attacks-list");
-  const fold = foldable(section, list);
+  const fold = foldable("attacks");
   let cards = new Map();
   list.replaceChildren(nothing);
 
@@ -38,7 +36,7 @@ export function attacks(bans) {
     } catch (problem) {
       // A gateway of before does not tell attacks.
       if (!(problem instanceof Problem && problem.status === 404)) throw problem;
-      section.hidden = true;
+      byId("attacks").hidden = true;
     }
   };
 }
@@ -46,7 +44,7 @@ export function attacks(bans) {
 function card(first, bans) {
   let attack = first;
   const state = element("span.pill");
-  const title = element("h3", state, `${KINDS[first.kind] ?? first.kind} on `, first.route && first.route !== "-" ? value("route", first.route) : "no route", first.limit ? ", limit " : "", first.limit ? value("limit", first.limit) : "");
+  const title = element("h3", state, `${titled(first.kind)} on `, first.route && first.route !== "-" ? value("route", first.route) : "no route", first.limit ? ", limit " : "", first.limit ? value("limit", first.limit) : "");
   const since = element("span.quiet");
   const sentence = element("p");
   const figures = element("dl.figures");
@@ -82,7 +80,7 @@ function card(first, bans) {
     setText(state, now.over ? "✓ over" : "✕ now");
     setText(since, now.over ? `${clock(now.since).slice(0, 5)} to ${clock(now.last).slice(0, 5)} UTC` : `since ${clock(now.since).slice(0, 5)} UTC, ${span((Date.now() - new Date(now.since)) / 1000)}`);
     setText(sentence, now.sentence);
-    figures.replaceChildren(...Object.entries(FIGURES).map(([name, text]) => element("div", { class: name === "signed_in" && now.signed_in > 0 ? "bad" : null }, element("dt", text), element("dd", `${name === "signed_in" && now.signed_in > 0 ? "✕ " : ""}${number(now[name])}`))));
+    figures.replaceChildren(...FIGURES.map((name) => element("div", { class: name === "signed_in" && now.signed_in > 0 ? "bad" : null }, element("dt", titled(name)), element("dd", `${name === "signed_in" && now.signed_in > 0 ? "✕ " : ""}${number(now[name])}`))));
     showNetworks(now.networks);
     fill(names, "Accounts", now.names, ({ account, failed, signed_in: entered }) => [value("account", account), ` ${counted(failed, "failure")}`, entered > 0 ? element("b.bad", `, ✕ ${counted(entered, "sign-in")}`) : null]);
     fill(agents, "Agents", now.agents, ({ agent, requests }) => [value("agent", agent, agent.length > AGENT_LETTERS ? `${agent.slice(0, AGENT_LETTERS)}…` : agent || "(none)"), ` ${counted(requests, "request")}`]);

@@ -14,7 +14,7 @@ export function bans(changed) {
   let limits = [];
   // The reasons whose bans are shown one by one.
   const opened = new Set();
-  const fold = foldable(byId("bans"), byId("bans-list"));
+  const fold = foldable("bans");
   const more = element("p.quiet", { id: "bans-more" });
   const list = element("div");
   byId("bans-list").append(list, more);

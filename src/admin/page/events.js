@@ -25,7 +25,7 @@ export function events({ happened, broken }) {
       { title: "What", class: "name wide", text: sentence },
     ],
   });
-  const fold = foldable(byId("events"), byId("events-list"));
+  const fold = foldable("events");
   let next = 0;
 
   function add(kind, event) {

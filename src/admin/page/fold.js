@@ -1,10 +1,11 @@
 // Sections that have nothing to show fold to one line, and unfold on demand.
 
-import { button, setText } from "./dom.js";
+import { button, byId, setText } from "./dom.js";
 
-// Returns a function that says whether the section is quiet. Its `keep` stays in the line: the sentence that says so. The
+// Returns a function that says whether the section is quiet. Its list stays in the line: the sentence that says so. The
 // section stays open while the focus is in it.
-export function foldable(section, keep) {
+export function foldable(id) {
+  const section = byId(id);
   const name = section.querySelector("h2").textContent;
   let wanted = null;
   let isQuiet = false;
@@ -12,7 +13,7 @@ export function foldable(section, keep) {
     wanted = section.classList.contains("folded");
     show();
   }, { class: "fold" });
-  keep.classList.add("kept");
+  byId(`${id}-list`).classList.add("kept");
   section.append(toggle);
   show();
 

@@ -41,6 +41,9 @@ export function isHidden(key) {
   return Object.values(key ?? {}).some((value) => /^.?\*\*\*[0-9a-f]*$/u.test(value) || value.endsWith("…"));
 }
 
+// `signed_in` as a title: `Signed in`.
+export const titled = (word) => word[0].toUpperCase() + word.slice(1).replace("_", " ");
+
 // Equal things are one: the first of them, with their number.
 export const together = (things, keyOf) => [...Map.groupBy(things, keyOf).values()].map((equal) => ({ ...equal[0], count: equal.length, equal }));
 

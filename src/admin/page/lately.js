@@ -37,7 +37,7 @@ export function entered({ banNow, banOf }) {
 // Returns a function that shows bans and what happened lately. `lift` asks and lifts.
 export function done({ lift }) {
   const list = byId("done-list");
-  const fold = foldable(byId("done"), list);
+  const fold = foldable("done");
 
   return function show(bans, past) {
     const lines = together(past.filter((one) => ["ban", "unban", "reload"].includes(one.event) && passes(one)), sameAs);

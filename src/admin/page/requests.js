@@ -27,7 +27,7 @@ export function requests({ changed, prepareBan, prepareKey }) {
   }
 
   setChoices(byId("requests-decision"), DECISIONS, [["", "any"]]);
-  const fold = foldable(byId("requests"), byId("requests-list"));
+  const fold = foldable("requests");
 
   async function find(id) {
     byId("request-id").value = id;

@@ -45,7 +45,7 @@ export function status() {
 
 // Returns a function that shows the advice of a status.
 export function advice() {
-  const fold = foldable(byId("advice"), byId("advice-list"));
+  const fold = foldable("advice");
   return function show(now) {
     fold(now.length === 0);
     redraw(byId("advice-list"), now, () => (now.length === 0 ? [element("p.quiet.empty", "Nothing looks misconfigured.")] : now.map(entry)));

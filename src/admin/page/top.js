@@ -41,7 +41,7 @@ export function top({ changed, bans, prepareBan, prepareKey }) {
     return element("span.do", look, isShadow ? "" : ban(() => prepareBan({ limit, values: row.key })));
   }
 
-  const fold = foldable(byId("top"), byId("top-list"));
+  const fold = foldable("top");
   const isChosen = () => byId("top-limit").value !== "" || byId("top-by").value !== "denied" || byId("top-minutes").value !== "10";
 
   for (const id of ["top-limit", "top-by", "top-minutes"]) {

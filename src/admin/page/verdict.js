@@ -1,6 +1,6 @@
 // Whether the gateway is well, in one sentence and one sign, and the facts that say so.
 
-import { bold, byId, clock, element, setText } from "./tools.js";
+import { bold, byId, clock, element, setText, titled } from "./tools.js";
 
 const SIGNS = { well: "✓", look: "!", bad: "✕" };
 // The levels of the gateway's verdict, as the page colours them.
@@ -8,7 +8,6 @@ const LEVELS = { well: "well", notice: "look", attack: "bad", trouble: "bad" };
 // Beside that, trouble has a colour of its own.
 const classOf = (word) => (word === "trouble" ? "bad trouble" : LEVELS[word]);
 const WORDS = { well: "well", notice: "look at this", attack: "under attack", trouble: "trouble" };
-const nameOf = (about) => about[0].toUpperCase() + about.slice(1);
 
 // Returns functions that show what the facts say, that the gateway does not answer, and that it has not told yet how it is.
 export function verdict() {
@@ -33,7 +32,7 @@ export function verdict() {
     // The numbers change every ten seconds. Listeners hear a verdict once.
     const words = text.replace(/[\d,]+/g, "");
     const title = `${SIGNS[level]} ${WORDS[word]}: portcullis`;
-    const facts = parts.filter((part) => !told.includes(part)).map(({ about, level: of, sentence }) => ({ name: nameOf(about), level: LEVELS[of], text: sentence }));
+    const facts = parts.filter((part) => !told.includes(part)).map(({ about, level: of, sentence }) => ({ name: titled(about), level: LEVELS[of], text: sentence }));
     write({ level: classOf(word), sign: SIGNS[level], text, title, isHeard: words !== heard }, facts.map(line));
     heard = words;
     latest = { text, time: new Date() };
