@@ -27,7 +27,7 @@ export function attacks(bans) {
     for (const [id, one] of before) if (!cards.has(id)) one.node.remove();
     nodes.forEach((node, index) => list.children[index + 1] !== node && list.insertBefore(node, list.children[index + 1] ?? null));
     fold(shown.length === 0);
-    byId("first").classList.toggle("attacked", shown.length > 0);
+    byId("first").classList.toggle("attacked", shown.some((attack) => !attack.over));
   }
 
   return async function load() {

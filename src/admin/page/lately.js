@@ -11,13 +11,13 @@ export function entered({ banNow, banOf }) {
   const section = byId("entered");
   const list = byId("entered-list");
 
-  // `outcomes`: how many sign-ins were counted.
-  return function show(past, outcomes) {
+  // `areCounted`: whether sign-ins were, as far as is known.
+  return function show(past, areCounted) {
     const found = past.filter((one) => one.event === "signed_in_after_failures");
     const rows = together(found.filter(passes), (one) => `${one.account} ${one.client}`);
     const bans = rows.map((one) => banOf(one.client)?.until);
     section.className = rows.length > 0 ? "bad" : found.length > 0 ? "look" : "well";
-    const none = found.length > 0 ? [sign("!"), `${counted(found.length, "sign-in")} after failures, none that this filter shows.`] : [sign("✓"), `Nobody signed in after failures in the last hour${outcomes > 0 ? "." : ": no sign-in was counted."}`];
+    const none = found.length > 0 ? [sign("!"), `${counted(found.length, "sign-in")} after failures, none that this filter shows.`] : [sign("✓"), `Nobody signed in after failures in the last hour${areCounted ? "." : ": no sign-in was counted."}`];
     redraw(list, [rows, bans, none[1]], () => (rows.length === 0 ? [element("p", ...none)] : rows.map(line)));
   };
 

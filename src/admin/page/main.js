@@ -5,7 +5,6 @@ import { bans } from "./bans.js";
 import { config } from "./config.js";
 import { isGone, onContact, probe } from "./contact.js";
 import { events } from "./events.js";
-import { total } from "./history.js";
 import { keys } from "./keys.js";
 import { done, entered } from "./lately.js";
 import { requests } from "./requests.js";
@@ -72,7 +71,7 @@ async function refresh() {
     // First too: what is banned already is shown beside those whom one could ban.
     const banned = await banPanel.load();
     const minutes = Math.max(PAST_MINUTES, byId("minutes").value);
-    const [{ history, all, isCurrent }, now, past] = await Promise.all([
+    const [{ history, all, signIns, isCurrent }, now, past] = await Promise.all([
       wherePanel.load(), loadStatus(), get(withQuery("events/recent", { minutes })),
       loadAttacks(), topPanel.load(), requestPanel.load(),
     ]);
@@ -80,7 +79,7 @@ async function refresh() {
     if (!isOpen || isGone()) return;
     if (isCurrent) showTraffic(history, all, past, now.listeners);
     const hour = past.filter((one) => Date.now() - new Date(one.time) < PAST_MINUTES * 60_000);
-    showEntered(hour, total(all.signedIn) + total(all.failed));
+    showEntered(hour, signIns > 0 || minutes > byId("minutes").value);
     showDone(banned, hour);
     showVerdict(now.verdict);
     showAdvice(now.advice);

@@ -23,7 +23,7 @@ export function where() {
     for (const show of [showRoutes, showLimits]) show(null);
   }
 
-  // Asks; answers the history, and the sums of all, or of the route or limit that is looked at.
+  // Asks; answers the history, the sums of all, or of the route or limit that is looked at, and how many sign-ins there were.
   async function load() {
     const minutes = byId("minutes").value;
     const history = await get(withQuery("history", { minutes }));
@@ -32,7 +32,8 @@ export function where() {
     const limits = rows(history.limits, length);
     const isCurrent = minutes === byId("minutes").value;
     if (isCurrent) show(routes, limits);
-    return { history, all: together(lookedAt(routes, limits).map((row) => row.steps), length), isCurrent };
+    const sumOf = (rows) => together(rows.map((row) => row.steps), length);
+    return { history, all: sumOf(lookedAt(routes, limits)), signIns: total(sumOf(routes).signedIn) + total(sumOf(routes).failed), isCurrent };
   }
 
   function lookedAt(routes, limits) {
