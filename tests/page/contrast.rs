@@ -56,12 +56,12 @@ fn every_text_stands_out_from_what_is_behind_it() {
 fn all_that_the_page_loads_is_at_most_100_kilobytes() {
     let site = Site::start();
     let page = site.page();
-    let size = page.script(
+    let sent = page.script(
         "return performance.getEntriesByType('navigation').concat(performance.getEntriesByType('resource'))
             .filter(entry => !entry.name.includes('/api/') && !entry.name.endsWith('/session'))
             .map(entry => [entry.name, entry.decodedBodySize])",
     );
-    let files: Vec<(String, u64)> = serde_json::from_value(size).expect("sizes");
+    let files: Vec<(String, u64)> = serde_json::from_value(sent).expect("sizes");
     let bytes: u64 = files.iter().map(|(_, bytes)| bytes).sum();
     assert!(files.len() > 20 && files.iter().all(|(_, bytes)| *bytes > 0), "{files:?}");
     assert!(bytes <= 100_000, "{bytes} bytes in {files:?}");
