@@ -130,8 +130,8 @@ fn says_who_and_since_when(fleet: &Fleet, gateway: usize, attacker: &Attacker) {
     assert!(attacker.began_after <= began && began <= clock(), "{since}");
     let table = fleet.gateways[gateway].run(&["top"]).stdout;
     let row: Vec<_> = table.lines().nth(1).expect("a row").split_whitespace().collect();
-    let expected = [ATTACKER, &attacker.denied.to_string(), &attacker.requests.to_string(), since];
-    assert_eq!(row[..4], expected, "{table}");
+    let [denied, failed, requests] = [attacker.denied, GUESSES, attacker.requests].map(|count| count.to_string());
+    assert_eq!(row[..5], [ATTACKER, &denied, &failed, &requests, since], "{table}");
 }
 
 #[track_caller]

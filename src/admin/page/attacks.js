@@ -1,7 +1,7 @@
 // What is attacked and by whom: a card for each attack, from which its networks are banned.
 
 import { marks } from "./mark.js";
-import { button, byId, clock, count, counted, element, foldable, get, HIDDEN, number, passes, Problem, redraw, setText, span, svg, table, titled, value, withQuery } from "./tools.js";
+import { button, byId, clock, count, counted, element, foldable, get, HIDDEN, number, passes, Problem, redraw, setText, span, svg, table, titled, value, whom, withQuery } from "./tools.js";
 
 const MINUTES = 60;
 const FEW = 5;
@@ -60,7 +60,7 @@ function card(first, bans) {
   const showNetworks = table(networks, {
     label: "Networks of this attack", few: FEW, keyOf: (one) => one.network, empty: "No network stands out.",
     columns: [
-      { title: "From", class: "name", text: (one) => one.network, node: (one) => value("network", one.network) },
+      { title: "From", class: "name", text: (one) => one.network, node: (one) => whom(one.network) },
       count("Clients", (one) => one.clients),
       count("Requests", (one) => one.requests),
       { title: "Part", class: "part", text: (one) => String(Math.round((one.requests / attack.requests) * 100)), node: (one) => share(one.requests / attack.requests) },
