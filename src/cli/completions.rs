@@ -60,13 +60,19 @@ pub(super) enum Shell {
 // Completes the names of things, which only a running gateway or its configuration knows. The scripts that are made from
 // the command line offer files there.
 
-pub(super) const NAMED_THINGS: [NamedThing; 6] = [
-    NamedThing { command: &["limits", "show"], option: None, things: "limits" },
-    NamedThing { command: &["limits", "reset"], option: None, things: "limits" },
-    NamedThing { command: &["top"], option: None, things: "limits" },
-    NamedThing { command: &["bans", "add"], option: Some("limit"), things: "limits" },
-    NamedThing { command: &["bans", "remove"], option: Some("limit"), things: "limits" },
-    NamedThing { command: &["bans", "remove"], option: None, things: "bans" },
+pub(super) const NAMED_THINGS: [NamedThing; 12] = [
+    NamedThing { command: &["limits", "show"], place: Place::First, things: "limits" },
+    NamedThing { command: &["limits", "show"], place: Place::Further, things: "keys" },
+    NamedThing { command: &["limits", "reset"], place: Place::First, things: "limits" },
+    NamedThing { command: &["limits", "reset"], place: Place::Further, things: "keys" },
+    NamedThing { command: &["top"], place: Place::First, things: "limits" },
+    NamedThing { command: &["bans", "add"], place: Place::Option("limit"), things: "limits" },
+    NamedThing { command: &["bans", "add"], place: Place::All, things: "keys" },
+    NamedThing { command: &["bans", "remove"], place: Place::Option("limit"), things: "limits" },
+    NamedThing { command: &["bans", "remove"], place: Place::All, things: "bans" },
+    NamedThing { command: &["why"], place: Place::First, things: "requests" },
+    NamedThing { command: &["explain"], place: Place::First, things: "domains" },
+    NamedThing { command: &["explain"], place: Place::Further, things: "descriptors" },
 ];
 
 /// Names are not words to expand: they are read line by line.
@@ -77,6 +83,7 @@ _portcullis_names() {
     while IFS= read -r name; do
         [[ $name == \"$2\"* ]] && COMPREPLY+=(\"$(printf '%q' \"$name\")\")
     done < <(portcullis completions --names \"$1\" --line \"$COMP_LINE\" 2> /dev/null)
+    [[ ${COMPREPLY[0]} != *= ]] || compopt -o nospace 2> /dev/null || true
 }
 
 ";
@@ -85,12 +92,20 @@ const ZSH: &str = "
 _portcullis_names() {
     local -a names
     names=(${(f)\"$(portcullis completions --names \"$1\" --line \"$BUFFER\" 2> /dev/null)\"})
-    compadd -a names
+    compadd \"${@:2}\" -a names
 }
 
 _portcullis_limits() { _portcullis_names limits }
 
 _portcullis_bans() { _portcullis_names bans }
+
+_portcullis_requests() { _portcullis_names requests }
+
+_portcullis_domains() { _portcullis_names domains }
+
+_portcullis_keys() { _portcullis_names keys -S '' }
+
+_portcullis_descriptors() { _portcullis_names descriptors -S '' }
 ";
 
 const FISH: &str = "\
@@ -104,10 +119,22 @@ end
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NamedThing {
     pub(super) command: &'static [&'static str],
-    /// `None`: the first argument that is no option.
-    pub(super) option: Option<&'static str>,
+    pub(super) place: Place,
     /// As `--names` has it.
     things: &'static str,
+}
+
+/// Where an argument stands.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Place {
+    /// Behind an option of this name.
+    Option(&'static str),
+    /// The first argument that is no option.
+    First,
+    /// Those behind the first.
+    Further,
+    /// Each that is no option.
+    All,
 }
 
 /// The script, which asks for names where these are wanted.
@@ -126,17 +153,19 @@ fn in_bash(script: &str) -> String {
         section = line.trim().strip_suffix(')').filter(|name| name.starts_with("portcullis__")).unwrap_or(section);
         let here = |thing: &&NamedThing| section == format!("portcullis__subcmd__{}", thing.command.join("__subcmd__"));
         written.extend([line, "\n"]);
-        for NamedThing { command, option, things } in NAMED_THINGS.iter().filter(here) {
-            match option {
-                None if line.trim_start().starts_with("opts=") => {
+        for NamedThing { command, place, things } in NAMED_THINGS.iter().filter(here) {
+            match place {
+                Place::First | Place::Further | Place::All if line.trim_start().starts_with("opts=") => {
                     let position = command.len() + 1;
+                    // The program tells from the line which arguments are there already.
                     let _ = write!(
                         written,
-                        "            if [[ ${{cur}} != -* && ${{COMP_CWORD}} -eq {position} ]] ; then\n                \
-                         _portcullis_names {things} \"${{cur}}\"\n                return 0\n            fi\n"
+                        "            if [[ ${{cur}} != -* && ${{prev}} != -* && ${{COMP_CWORD}} -ge {position} ]] ; then\n                \
+                         _portcullis_names {things} \"${{cur}}\"\n                \
+                         [[ ${{#COMPREPLY[@]}} -eq 0 ]] || return 0\n            fi\n"
                     );
                 }
-                Some(option) if line.trim() == format!("--{option})") => {
+                Place::Option(option) if line.trim() == format!("--{option})") => {
                     lines.next();
                     let _ = writeln!(written, "                    _portcullis_names {things} \"${{cur}}\"");
                 }
@@ -160,9 +189,12 @@ fn in_zsh(script: &str) -> String {
             outer.pop();
         }
         let here = |thing: &&NamedThing| thing.command.iter().eq(path.iter());
-        let thing = NAMED_THINGS.iter().filter(here).find(|thing| match thing.option {
-            Some(option) => line.trim_start().starts_with(&format!("'--{option}=")),
-            None => is_zsh_position(line),
+        let begins = |starts: &[&str]| starts.iter().any(|start| line.trim_start().starts_with(start));
+        let thing = NAMED_THINGS.iter().filter(here).find(|thing| match thing.place {
+            Place::Option(option) => begins(&[&format!("'--{option}=")]),
+            Place::First => begins(&["':name --", "'::limit --", "':id --", "':url --"]),
+            Place::Further => begins(&["'*::values --", "'*::entries --"]),
+            Place::All => begins(&["'*::what --"]),
         });
         let line = thing
             .and_then(|thing| {
@@ -178,16 +210,14 @@ fn in_zsh(script: &str) -> String {
     written
 }
 
-/// Whether a line describes the first argument that is no option: of all that a command takes only that has a name.
-fn is_zsh_position(line: &str) -> bool {
-    ["':name --", "'::limit --", "'*::what --"].iter().any(|start| line.trim_start().starts_with(start))
-}
-
 fn in_fish(script: &str) -> String {
     let mut written = FISH.to_owned();
     for line in script.lines() {
         let named = NAMED_THINGS.iter().find(|thing| {
-            let option = thing.option.map(|option| format!(" -l {option} "));
+            let option = match thing.place {
+                Place::Option(option) => Some(format!(" -l {option} ")),
+                Place::First | Place::Further | Place::All => None,
+            };
             line.contains(&format!("\"{}\"", fish_condition(thing.command)))
                 && option.is_some_and(|option| line.contains(&option))
         });
@@ -197,7 +227,8 @@ fn in_fish(script: &str) -> String {
         }
         written.push('\n');
     }
-    for NamedThing { command, things, .. } in NAMED_THINGS.iter().filter(|thing| thing.option.is_none()) {
+    let is_argument = |thing: &&NamedThing| !matches!(thing.place, Place::Option(_));
+    for NamedThing { command, things, .. } in NAMED_THINGS.iter().filter(is_argument) {
         let condition = fish_condition(command);
         let _ = writeln!(written, "complete -c portcullis -n \"{condition}\" -f -a '(__portcullis_names {things})'");
     }

@@ -308,7 +308,8 @@ impl Mistakes {
         };
         let message = one_line(&mask(secrets.message(at, message)));
         let mut diagnostic = Diagnostic::new(source.name(), line as usize, column as usize, message);
-        diagnostic.help = Some(one_line(&secret::masked(help)));
+        let help = secret::masked(&secrets.message(at, help));
+        diagnostic.help = Some(one_line(&if may_hold_webhook { secret::without_paths(&help) } else { help }));
         if let Some(text) = text {
             diagnostic = diagnostic.excerpt(&mask(secrets.line(line, text)), at.length as usize);
         }

@@ -259,6 +259,12 @@ pub fn network(text: &str) -> Result<IpNet, InvalidNetwork> {
     Ok(fold(network).trunc())
 }
 
+/// Whether a text may be the name of a host, or of a group of addresses elsewhere.
+fn is_name(text: &str) -> bool {
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
+    text.starts_with(|first: char| first.is_ascii_alphabetic()) && text.chars().all(is_name)
+}
+
 /// The usual case first: it is half the cost of a long list.
 fn parse_address(text: &str) -> Option<IpAddr> {
     if text.contains(':') { text.parse().ok() } else { text.parse::<Ipv4Addr>().ok().map(IpAddr::V4) }
@@ -275,6 +281,12 @@ pub enum InvalidNetwork {
 impl Help for InvalidNetwork {
     fn help(&self) -> String {
         match self {
+            Self::NotAnAddress(word) if ["all", "any", "everyone"].contains(&&*word.to_ascii_lowercase()) => {
+                "no word stands for every address: write each network, such as `198.51.100.0/24`".to_owned()
+            }
+            Self::NotAnAddress(name) if is_name(name) => {
+                "names are not looked up here: write addresses or networks, such as `198.51.100.0/24`".to_owned()
+            }
             Self::NotAnAddress(_) => "write one such as `198.51.100.0/24` or `2001:db8::/32`".to_owned(),
             Self::Prefix { bits, .. } => format!("expected 0 to {bits}"),
         }

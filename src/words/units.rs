@@ -49,8 +49,8 @@ pub enum InvalidSpan {
     Malformed(String),
     #[error("`{0}` needs a unit")]
     NoUnit(String),
-    #[error("unknown unit `{0}` of a duration")]
-    UnknownUnit(String),
+    #[error("unknown unit `{unit}` of a duration")]
+    UnknownUnit { number: String, unit: String },
     #[error("`{0}` is too long")]
     TooLong(String),
 }
@@ -60,7 +60,9 @@ impl Help for InvalidSpan {
         match self {
             Self::Malformed(_) => "write a number and a unit such as `500ms`, `20s`, `3m`, `1h` or `7d`".to_owned(),
             Self::NoUnit(number) => format!("write {}", with_units(number)),
-            Self::UnknownUnit(_) => "expected ms, s, m, h or d".to_owned(),
+            Self::UnknownUnit { number, unit } => {
+                meant(number, unit, &SPANS_OF_OTHERS).unwrap_or_else(|| "expected ms, s, m, h or d".to_owned())
+            }
             Self::TooLong(_) => format!("the longest duration is {}", Span::MAX),
         }
     }
@@ -81,8 +83,8 @@ fn with_units(number: &str) -> String {
 pub enum InvalidSize {
     #[error("`{0}` is not a size")]
     Malformed(String),
-    #[error("unknown unit `{0}` of a size")]
-    UnknownUnit(String),
+    #[error("unknown unit `{unit}` of a size")]
+    UnknownUnit { number: String, unit: String },
     #[error("`{0}` is too large for a size")]
     TooLarge(String),
 }
@@ -91,7 +93,9 @@ impl Help for InvalidSize {
     fn help(&self) -> String {
         match self {
             Self::Malformed(_) | Self::TooLarge(_) => "write a number and a unit such as `64KiB` or `10MiB`".to_owned(),
-            Self::UnknownUnit(_) => "expected B, KiB, MiB, GiB or TiB".to_owned(),
+            Self::UnknownUnit { number, unit } => {
+                meant(number, unit, &SIZES_OF_OTHERS).unwrap_or_else(|| "expected B, KiB, MiB, GiB or TiB".to_owned())
+            }
         }
     }
 }
@@ -112,7 +116,10 @@ impl FromStr for Span {
         let scale = match unit {
             "" if number == 0 => 1,
             "" => return Err(InvalidSpan::NoUnit(text.to_owned())),
-            _ => factor(&SPANS, unit).ok_or_else(|| InvalidSpan::UnknownUnit(unit.to_owned()))?,
+            _ => factor(&SPANS, unit).ok_or_else(|| {
+                let (number, unit) = (digits.to_owned(), unit.to_owned());
+                InvalidSpan::UnknownUnit { number, unit }
+            })?,
         };
         let span = Self(Duration::from_millis(number.checked_mul(scale).ok_or_else(too_long)?));
         if span > Self::MAX { Err(too_long()) } else { Ok(span) }
@@ -137,7 +144,10 @@ impl FromStr for Size {
         let number: u64 = digits.parse().map_err(|_| too_large())?;
         let scale = match unit {
             "" => 1,
-            _ => factor(&SIZES, unit).ok_or_else(|| InvalidSize::UnknownUnit(unit.to_owned()))?,
+            _ => factor(&SIZES, unit).ok_or_else(|| {
+                let (number, unit) = (digits.to_owned(), unit.to_owned());
+                InvalidSize::UnknownUnit { number, unit }
+            })?,
         };
         number.checked_mul(scale).map(Self).ok_or_else(too_large)
     }
@@ -155,6 +165,31 @@ pub const SPANS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 
 
 /// Units of sizes in bytes, largest first. There are no powers of ten, because names such as `MB` are ambiguous.
 pub const SIZES: [(&str, u64); 5] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
+
+/// The help for a unit as other programs write it. `None`: none of them does.
+fn meant(number: &str, unit: &str, units: &[(&str, &[&str])]) -> Option<String> {
+    let unit = unit.to_ascii_lowercase();
+    let (ours, _) = units.iter().find(|(_, others)| others.contains(&&*unit))?;
+    Some(format!("write `{number}{ours}`"))
+}
+
+/// Units of spans as other programs write them, in lower case.
+const SPANS_OF_OTHERS: [(&str, &[&str]); 5] = [
+    ("d", &["d", "day", "days"]),
+    ("h", &["h", "hr", "hrs", "hour", "hours"]),
+    ("m", &["m", "min", "mins", "minute", "minutes"]),
+    ("s", &["s", "sec", "secs", "second", "seconds"]),
+    ("ms", &["ms", "msec", "millis", "milliseconds"]),
+];
+
+/// Units of sizes as other programs write them, in lower case. Most of them mean powers of two.
+const SIZES_OF_OTHERS: [(&str, &[&str]); 5] = [
+    ("TiB", &["t", "tb", "ti", "tib"]),
+    ("GiB", &["g", "gb", "gi", "gib"]),
+    ("MiB", &["m", "mb", "mi", "mib"]),
+    ("KiB", &["k", "kb", "ki", "kib"]),
+    ("B", &["b", "bytes"]),
+];
 
 /// Splits `text` into the digits at its beginning and the unit behind them. `None`: it has no digits, or no valid unit.
 fn split(text: &str) -> Option<(&str, &str)> {
@@ -246,8 +281,9 @@ mod tests {
     fn a_wrong_duration_says_what_to_write() {
         const EXAMPLES: &str = "write a number and a unit such as `500ms`, `20s`, `3m`, `1h` or `7d`";
         span("20", Err("`20` needs a unit: `20ms`, `20s`, `20m`, `20h` or `20d`"));
-        span("3 min", Err("unknown unit `min` of a duration, expected ms, s, m, h or d"));
-        span("20S", Err("unknown unit `S` of a duration, expected ms, s, m, h or d"));
+        span("3 min", Err("unknown unit `min` of a duration, write `3m`"));
+        span("20S", Err("unknown unit `S` of a duration, write `20s`"));
+        span("2 weeks", Err("unknown unit `weeks` of a duration, expected ms, s, m, h or d"));
         for text in ["", "s", "-1s", "1.5h", "1h30m", "+1s", "1s\u{a0}s"] {
             span(text, Err(&format!("`{text}` is not a duration, {EXAMPLES}")));
         }
@@ -269,7 +305,9 @@ mod tests {
 
     #[test]
     fn a_wrong_size_says_what_to_write() {
-        size("64KB", Err("unknown unit `KB` of a size, expected B, KiB, MiB, GiB or TiB"));
+        size("64KB", Err("unknown unit `KB` of a size, write `64KiB`"));
+        size("10m", Err("unknown unit `m` of a size, write `10MiB`"));
+        size("10 pages", Err("unknown unit `pages` of a size, expected B, KiB, MiB, GiB or TiB"));
         size("1.5MiB", Err("`1.5MiB` is not a size, write a number and a unit such as `64KiB` or `10MiB`"));
         size("-1", Err("`-1` is not a size, write a number and a unit such as `64KiB` or `10MiB`"));
         size(

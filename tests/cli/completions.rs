@@ -63,6 +63,101 @@ fn fish_completes_the_names_of_limits() {
     }
 }
 
+/// A line, and what stands at its end: the selectors of the limit that it names, what Envoy asks about, or a file.
+const WANTS_OTHERS: [(&str, &[&str]); 9] = [
+    ("limits show login-pace", &["client_ip="]),
+    ("limits reset login-failures", &["client_ip=", "param.username="]),
+    ("limits reset login-failures client_ip=192.0.2.1", &["param.username="]),
+    ("bans add --limit login-failures", &["client_ip=", "param.username="]),
+    ("bans remove --limit login-pace", &["client_ip="]),
+    ("limits show", &["login-pace", "login-failures"]),
+    ("explain -c envoy.yaml --as rls", &["edge"]),
+    ("explain -c envoy.yaml --as rls edge", &["path=", "remote_address="]),
+    ("check -c", &["envoy.yaml", "portcullis.yaml"]),
+];
+
+const OTHERS: &str = "listen: 127.0.0.1:0\nupstream: http://127.0.0.1:1\nlimits:\n  \
+     - {name: login-pace, key: client_ip, rate: 1/second}\nroutes:\n  - match: POST /login\n    limits:\n      \
+     - {name: login-failures, key: [client_ip, param.username], rate: 9/second}\n";
+
+const ENVOY: &str = "listen: {address: 127.0.0.1:0, serves: decisions}\nroutes:\n  - match: {domain: edge}\n    limits:\n      \
+     - {key: [descriptor.remote_address, descriptor.path], rate: 9/second}\n";
+
+/// What a shell prints for a script, beside two configurations.
+#[track_caller]
+fn printed_beside_others(shell: &str, arguments: &[&str], script: &str) -> Vec<String> {
+    let setup = format!("printf '%s' '{OTHERS}' > portcullis.yaml; printf '%s' '{ENVOY}' > envoy.yaml; {script}");
+    let mut printed = printed(shell, arguments, &setup);
+    printed.sort();
+    printed
+}
+
+#[test]
+fn bash_completes_selectors_and_what_envoy_asks_about_and_files() {
+    for (line, expected) in WANTS_OTHERS {
+        let (count, last) = (line.split(' ').count() + 1, line.split(' ').next_back().expect("a word"));
+        let script = format!(
+            "source <(portcullis completions bash); COMP_LINE='portcullis {line} '; COMP_WORDS=(portcullis {line} ''); \
+             COMP_CWORD={count}; _portcullis portcullis '' {last}; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        );
+        let mut expected = expected.to_vec();
+        expected.sort_unstable();
+        assert_eq!(printed_beside_others("bash", &[], &script), expected, "{line}");
+    }
+}
+
+#[test]
+fn zsh_completes_selectors_and_what_envoy_asks_about() {
+    for (line, things) in [
+        ("limits reset login-failures", "keys"),
+        ("bans remove --limit login-failures", "bans"),
+        ("explain -c envoy.yaml --as rls", "domains"),
+        ("explain -c envoy.yaml --as rls edge", "descriptors"),
+    ] {
+        let script = format!(
+            "compdef() {{}}; source <(portcullis completions zsh); BUFFER='portcullis {line} '; \
+             compadd() {{ print -rl -- $names }}; _portcullis_{things}"
+        );
+        let (_, expected) =
+            WANTS_OTHERS.iter().find(|(known, _)| *known == line.replace("remove", "add")).expect("a line");
+        let mut expected = expected.to_vec();
+        expected.sort_unstable();
+        assert_eq!(printed_beside_others("zsh", &["-f"], &script), expected, "{line}");
+    }
+    let script = "compdef() {}; for things in keys bans requests domains descriptors; do \
+                  portcullis completions zsh | grep -c \":_portcullis_$things'\"; done; \
+                  portcullis completions zsh | grep -c \":FILE:_files'\" | grep -v '^0$' > /dev/null";
+    assert_eq!(printed("zsh", &["-f"], script), ["3", "1", "1", "1", "1"]);
+}
+
+#[test]
+fn fish_completes_selectors_and_what_envoy_asks_about_and_files() {
+    for (line, expected) in WANTS_OTHERS {
+        let script = format!("portcullis completions fish | source; complete -C 'portcullis {line} '");
+        let printed = printed_beside_others("fish", &["--no-config"], &script);
+        let names: Vec<&str> = printed.iter().map(|name| name.split('\t').next().unwrap_or_default()).collect();
+        let mut expected = expected.to_vec();
+        expected.sort_unstable();
+        assert_eq!(names, expected, "{line}");
+    }
+}
+
+#[test]
+fn bash_completes_the_ids_of_requests_that_were_denied() {
+    let gateway = crate::support::Gateway::start(
+        "admin: {address: 127.0.0.1:0}\nupstream: http://127.0.0.1:1\nlimits:\n  - {key: client_ip, rate: 1/hour}\n",
+    );
+    gateway.get("/").send();
+    let denied = gateway.get("/").send();
+    let id = denied.header("x-request-id").expect("an id");
+    let line = format!("portcullis why --admin http://{} ", gateway.admin());
+    let script = format!(
+        "source <(portcullis completions bash); COMP_LINE='{line}'; COMP_WORDS=(portcullis why ''); COMP_CWORD=2; \
+         _portcullis portcullis '' why; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    );
+    assert_eq!(printed("bash", &[], &script), [id]);
+}
+
 #[test]
 fn bash_completes_the_names_of_recipes() {
     let script = "source <(portcullis completions bash); COMP_WORDS=(portcullis recipe wo); COMP_CWORD=2; \

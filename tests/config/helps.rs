@@ -158,10 +158,13 @@ fn written(tree: &Tree, place: &Place, text: &str) -> Vec<(TreePath, Tree)> {
         for length in (0..=path.len()).rev() {
             trees.push((path[..length].to_vec(), tree.with_entries(&path[..length], &entries)));
         }
-        // In place of the entry itself.
+        // In place of the entry itself, beside it or further up.
         if let Some((Step::Key(_), parent)) = path.split_last() {
-            let without = tree.without(path);
-            trees.push((parent.to_vec(), without.and_then(|tree| tree.with_entries(parent, &entries))));
+            for length in (0..=parent.len()).rev() {
+                let without = tree.without(path);
+                let above = &parent[..length];
+                trees.push((above.to_vec(), without.and_then(|tree| tree.with_entries(above, &entries))));
+            }
         }
         for route in routes(tree) {
             trees.push((route.clone(), tree.with_entries(&route, &entries)));

@@ -1,21 +1,49 @@
 //! The schema and `check` take the same values.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use portcullis::config::source::SourceRange;
+use portcullis::config::diagnostic::Mistakes;
+use portcullis::config::source::{SourceRange, SourceText};
 use portcullis::config::yaml::{Content, Node};
-use portcullis::config::{read, schema};
+use portcullis::config::{Diagnostic, read, schema, yaml};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::RngSeed;
 use serde_json::{Value, json};
 
-use crate::{everything, json_schema};
+use crate::{environment, everything, files, json_schema};
 
 /// What only another key can tell: that a value is valid by itself.
-const RELATIONS: [&str; 5] = [
-    "does not redirect",
+const RELATIONS: [&str; 31] = [
+    "cannot be called",
+    "is part of the key",
+    "entries of descriptors have no `first`",
+    "there is no upstream",
+    "there is no list",
+    "is in `listen` t",
+    "is named twice",
+    "twice",
+    "can be reached from other machines",
+    "trusts everyone",
+    "lets everyone ask",
+    "has no capture",
+    "needs a capture",
+    "no route has `sessions`",
+    "there is no `jwt`",
+    "is an entry of a descriptor",
+    "is a part of a request",
+    "needs a device cookie",
+    "names no account",
+    "is what sessions tell",
+    "is no user name",
+    "is not a user name",
+    "is never missing",
+    "so what stands behind it never counts",
+    "are defined differently",
+    "is defined differently",
+    "decided before",
     "never passes a rate of",
     "too many for sliding-window-log",
     "different values are too many to remember",
@@ -85,6 +113,101 @@ fn as_json(text: &str) -> Vec<Value> {
     same.into_iter().chain([json!(text)]).collect()
 }
 
+/// Texts that are keys, matches, addresses and URLs, or near them, one a line.
+const TEXTS: &str = "client_ip
+header.x-api-key
+header.x api
+header.
+ param.username\u{20}
+param.
+cookie.a b
+path.id
+json.a.b
+basic.user
+basic
+route
+descriptor.path
+jwt.sub
+POST /login
+GET,POST /search
+GET, POST /search
+/admin/*
+/admin/**
+/a/*/b
+/users/{id}
+/users/{id}/*
+/users/x{id}
+/users/{i d}
+/users/{}
+/login?x=1
+/login#x
+login
+location /api/
+Location /api/
+~ ^/api/
+^~ /static/
+= /login
+GET|POST /login
+*.example.com
+example.com
+ example.com
+example.com:80
+.example.com
+*.
+a b
+[::1]
+[::1]:80
+a,b
+POST
+post
+M-SEARCH
+GET,POST
+a_b
+x-forwarded-for
+x forwarded
+0.0.0.0:80
+0.0.0.0:65536
+0.0.0.0
+00.0.0.0:80
+256.0.0.1:80
+[::]:80
+[::1%3]:80
+[1:2:3:4:5:6:7:8]:80
+[1:2:3:4:5:6:7::]:80
+[1::8:9:a:b:c:d:e]:80
+[::ffff:1.2.3.4]:80
+[::12345]:80
+unix:/run/a.sock
+unix:run/a.sock
+80;
+443 ssl
+10.1.2.0/24
+10.1.2.0/33
+10.1.2.0/+8
+10.1.2.0/
+2001:db8::/48
+2001:db8::/129
+2001:db8:::/48
+1.2.3
+all
+http://127.0.0.1:8000
+http://127.0.0.1:8000/
+http://127.0.0.1:8000/x
+http://127.0.0.1:0
+http://127.0.0.1:
+HTTPS://App.internal
+http://[::1]:80
+http://unix:/run/a.sock
+https://unix:/run/a.sock
+http://u:p@app
+http://a b
+http://
+ftp://app
+127.0.0.1:8000
+http://127.0.0.1:8000 weight=2
+bearer
+cookie.session";
+
 /// Separated by commas, as everything below.
 const NUMBERS: &str = "0,1,2,20,32,33,60,61,64,100,101,128,129,200,204,304,365,366,399,400,401,429,599,600,777,1000,1001,\
     1023,1024,1025,3600,3601,10000,10001,36500,36501,65536,1000000,1000001,1048576,1048577,67108864,67108865,3600000,3600001,\
@@ -112,7 +235,31 @@ fn near() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => parts.prop_map(|(sign, number, blank, unit, end)| format!("{sign}{number}{blank}{unit}{end}")),
         1 => one_of(WORDS).prop_map(str::to_owned),
+        4 => select(TEXTS.split('\n').collect::<Vec<_>>()).prop_map(str::to_owned),
     ]
+}
+
+/// A place of the file that has everything, as the schema describes it.
+type Described<'s> = (SourceRange, &'s Value);
+
+/// What `check` and the schema say of a value in one place, where they differ.
+fn disagreements(text: &str, schema: &Value, (at, described): Described<'_>, value: &str) -> Vec<String> {
+    let loaded = read(Path::new(everything::FILE), replaced(text, at, value), &|_| None);
+    let mistakes = loaded.err().unwrap_or_default();
+    let is_here = |mistake: &Diagnostic| (mistake.line, mistake.column) == (at.line as usize, at.column as usize);
+    let told: Vec<String> = mistakes.into_iter().filter(is_here).map(|mistake| mistake.message).collect();
+    // A text with a dot may be the name of an upstream.
+    let may_be_name = described["title"] == "URL, or name of an upstream" && !value.contains([':', '/']);
+    let is_name = |told: &str| may_be_name && told.contains("is not a URL");
+    let is_related = |told: &String| is_name(told) || RELATIONS.iter().any(|relation| told.contains(relation));
+    let only_related = !told.is_empty() && told.iter().all(is_related);
+    let differ = as_json(value).into_iter().filter_map(|form| {
+        let refused = json_schema::mistakes(schema, described, &form);
+        let is_wrong = !told.is_empty() && !only_related;
+        let place = format!("{form:?} at {}:{}", at.line, at.column);
+        (refused.is_empty() == is_wrong).then(|| format!("{place}: check says {told:?}, the schema {refused:?}"))
+    });
+    differ.collect()
 }
 
 proptest! {
@@ -124,20 +271,141 @@ proptest! {
         let text = fs::read_to_string(everything::FILE).expect("the file");
         let mut found = Vec::new();
         values(&everything::tree(&text), &schema, &schema, &mut found);
-        let (at, described) = *place.get(&found);
-        let loaded = read(Path::new(everything::FILE), replaced(&text, at, &value), &|_| None);
-        let mistakes = loaded.err().unwrap_or_default();
-        let here = mistakes.into_iter().filter(|mistake| (mistake.line, mistake.column) == (at.line as usize, at.column as usize));
-        let told: Vec<String> = here.map(|mistake| mistake.message).collect();
-        let only_related = !told.is_empty() && told.iter().all(|told| RELATIONS.iter().any(|relation| told.contains(relation)));
-        for form in as_json(&value) {
-            let refused = json_schema::mistakes(&schema, described, &form);
-            prop_assert_eq!(
-                !refused.is_empty(),
-                !told.is_empty() && !only_related,
-                "{:?} at {}:{}: check says {:?}, the schema {:?}", form, at.line, at.column, told, refused
-            );
+        let differ = disagreements(&text, &schema, *place.get(&found), &value);
+        prop_assert!(differ.is_empty(), "{differ:?}");
+    }
+}
+
+#[test]
+fn a_key_a_match_an_address_and_a_url_are_refused_by_both_or_by_none() {
+    let schema = schema();
+    let text = fs::read_to_string(everything::FILE).expect("the file");
+    let mut found = Vec::new();
+    values(&everything::tree(&text), &schema, &schema, &mut found);
+    // One place for each form: its description may differ. Numbers and words are drawn from above.
+    let is_text = |place: &&Described<'_>| {
+        let (described, choices) = (place.1, &place.1["anyOf"][0]);
+        [described, choices].iter().any(|described| {
+            described["pattern"].is_string()
+                && !["number", "duration", "size", "share", "rate"]
+                    .contains(&described["title"].as_str().unwrap_or_default())
+        }) && described["title"] != "`true` or `false`"
+    };
+    let form =
+        |described: &Value| [&described["pattern"], &described["anyOf"], &described["not"]].map(Value::to_string);
+    let forms: BTreeMap<_, _> = found.iter().filter(is_text).map(|place| (form(place.1), *place)).collect();
+    let texts = forms.values().flat_map(|place| TEXTS.split('\n').map(move |value| (*place, value)));
+    let differ: Vec<String> = texts.flat_map(|(place, value)| disagreements(&text, &schema, place, value)).collect();
+    assert!(differ.is_empty(), "{} differ:\n{}", differ.len(), differ.join("\n"));
+}
+
+/// What a schema cannot see, by what `check` says: it needs another key, a file, or the whole list.
+const BEYOND_A_SCHEMA: &[&str] = &[
+    // Another section, a route or a list that it refers to.
+    "is in `listen` too",
+    "can be reached from other machines",
+    "needs answers that are a",
+    "needs the meaning of the application's answers",
+    "needs a device cookie",
+    "no client can become a `known_client`",
+    "cancel each other",
+    "is never read, because no proxy is trusted",
+    "lets only trusted proxies connect",
+    "there is no list",
+    "there is no upstream",
+    "there is no channel",
+    "the route's path has no capture",
+    "needs a capture in a route's `match`",
+    "no route has `sessions`",
+    "there is no `jwt`",
+    "there is no `store.redis`",
+    "is decided before",
+    "this list contains values of",
+    "`upstream` is missing",
+    // Two values that must not be the same, or must be.
+    "twice",
+    "is defined differently",
+    "there are two routes called",
+    "two rates for the same window",
+    "than the first one",
+    // What two numbers or two texts make together.
+    "never passes a",
+    "are too many for sliding-window-log",
+    "a `ban` with 101 lengths",
+    "is of the file of a Unix socket",
+    "takes one url, and there are several",
+    "`hash_slot: client` would not",
+    "`hash_slot: client` is for a cluster",
+    "a cluster has only database 0",
+    "the path of a Redis url must be",
+    "the url has a password",
+    "these networks together are",
+    "lets everyone ask",
+    "trusts everyone",
+    // Names that have a meaning already, or that look like something else.
+    "cannot be called",
+    "looks like an address",
+    "cannot be set here",
+    "comes after a scheme",
+    // Files and what is in them.
+    "cannot read the",
+    "the token file",
+    "a key set is one JSON object",
+    "is no set of keys",
+    "is not a file",
+    "holds no page",
+    "is in no language",
+    "placeholder",
+    // What only its own parser can tell.
+    "not a regular expression",
+    "all regular expressions take more",
+    "this is not the address of a Redis server",
+    "can be changed on its way",
+    "this is not a value for the header",
+    "is not an address to redirect to",
+    "is not a host",
+];
+
+/// The tree as JSON. What a value is, its key decides, so that every one is a text.
+fn json_of(node: &Node) -> Value {
+    match &node.content {
+        Content::Nothing => Value::Null,
+        Content::Scalar(text) => json!(text),
+        Content::List(items) => items.iter().map(json_of).collect(),
+        Content::Map(entries) => {
+            Value::Object(entries.iter().map(|(name, value)| (name.text.clone(), json_of(value))).collect())
         }
+    }
+}
+
+#[test]
+fn the_schema_refuses_every_file_that_check_refuses_unless_a_relation_is_wrong() {
+    let schema = schema();
+    let mut taken = Vec::new();
+    for file in files("tests/config/bad", "yaml") {
+        let Ok(text) = fs::read_to_string(&file) else { continue };
+        let mut mistakes = Mistakes::default();
+        let source = mistakes.source(SourceText::new(&file, text.clone()));
+        let Some(tree) = yaml::parse(&text, source, &environment, &mut mistakes) else { continue };
+        if !mistakes.is_empty() || !json_schema::mistakes(&schema, &schema, &json_of(&tree)).is_empty() {
+            continue;
+        }
+        let told = read(&file, text, &environment).err().unwrap_or_default();
+        // Those in other files are about what these hold.
+        let here = told.iter().filter(|told| told.file == file);
+        let seen = here.filter(|told| !BEYOND_A_SCHEMA.iter().any(|words| told.message.contains(words)));
+        taken.extend(seen.map(|told| format!("{}:{}: {}", file.display(), told.line, told.message)));
+    }
+    assert!(taken.is_empty(), "{} mistakes: {taken:#?}", taken.len());
+}
+
+#[test]
+fn the_schema_takes_every_recipe() {
+    let schema = schema();
+    for file in [files("config", "yaml"), files("tests/config/good", "yaml")].concat() {
+        let tree = everything::tree(&fs::read_to_string(&file).expect("a file"));
+        let found = json_schema::mistakes(&schema, &schema, &json_of(&tree));
+        assert!(found.is_empty(), "{}: {found:#?}", file.display());
     }
 }
 

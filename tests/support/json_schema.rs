@@ -1,5 +1,8 @@
 //! A strict check of JSON against a schema of an `OpenAPI` description: a field that is not described is a mistake too.
 
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex};
+
 use regex::Regex;
 use serde_json::Value;
 
@@ -38,9 +41,18 @@ fn check(document: &Value, schema: &Value, value: &Value, path: &str, found: &mu
         found.push(format!("{path} is too large: {value}"));
     }
     if let (Some(pattern), Some(text)) = (schema["pattern"].as_str(), value.as_str())
-        && !Regex::new(pattern).expect("a pattern of a schema").is_match(text)
+        && !regex(pattern).is_match(text)
     {
         found.push(format!("{path} does not match {pattern}: {value}"));
+    }
+    for (key, count) in
+        [("Items", value.as_array().map(Vec::len)), ("Properties", value.as_object().map(serde_json::Map::len))]
+    {
+        let Some(count) = count else { continue };
+        let bound = |name: &str| schema[format!("{name}{key}")].as_u64().and_then(|bound| usize::try_from(bound).ok());
+        if bound("min").is_some_and(|least| count < least) || bound("max").is_some_and(|most| count > most) {
+            found.push(format!("{path} has {count} {key}"));
+        }
     }
     if schema["not"].is_object() && mistakes(document, &schema["not"], value).is_empty() {
         found.push(format!("{path} is excluded: {value}"));
@@ -54,6 +66,9 @@ fn check(document: &Value, schema: &Value, value: &Value, path: &str, found: &mu
                 found.push(format!("{path}.{name} is missing"));
             }
         }
+        for name in object.keys().filter(|_| schema["propertyNames"].is_object()) {
+            check(document, &schema["propertyNames"], &Value::String(name.clone()), &format!("{path}.{name}"), found);
+        }
         let is_open = schema["properties"].is_null();
         for (name, field) in object {
             let path = format!("{path}.{name}");
@@ -62,10 +77,19 @@ fn check(document: &Value, schema: &Value, value: &Value, path: &str, found: &mu
                     check(document, described, field, &path, found);
                 }
                 (_, Value::Null) if is_open => {}
+                (_, Value::Bool(true)) => {}
                 _ => found.push(format!("{path} is not described")),
             }
         }
     }
+}
+
+/// The compiled pattern. Each is compiled once.
+fn regex(pattern: &str) -> Regex {
+    static COMPILED: LazyLock<Mutex<HashMap<String, Regex>>> = LazyLock::new(Mutex::default);
+    let mut compiled = COMPILED.lock().expect("no test panics here");
+    let made = || Regex::new(pattern).expect("a pattern of a schema");
+    compiled.entry(pattern.to_owned()).or_insert_with(made).clone()
 }
 
 fn has_type(value: &Value, name: &str) -> bool {

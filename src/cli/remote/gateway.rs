@@ -40,12 +40,7 @@ pub(super) struct RemoteArguments {
 impl GatewayArguments {
     /// The gateway that a command line names which is not written to its end.
     pub(super) fn named_in(line: &str) -> Self {
-        let value = |option: &str| {
-            let words = line.split_whitespace().map(|word| word.trim_matches(['"', '\'']));
-            let following = words.clone().zip(words.clone().skip(1)).find(|(word, _)| *word == option);
-            let joined = words.clone().find_map(|word| word.strip_prefix(option)?.strip_prefix('='));
-            following.map(|(_, value)| value).or(joined).map(str::to_owned)
-        };
+        let value = |option: &str| WrittenLine::read(line).value_of(&[option]).map(str::to_owned);
         let admin = value("--admin").or_else(|| std::env::var("PORTCULLIS_ADMIN").ok());
         Self {
             admin: admin.unwrap_or_else(|| DEFAULT_ADMIN.to_owned()),
@@ -189,35 +184,162 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(in crate::cli) enum Things {
     Limits,
     Bans,
+    /// The selectors of the limit that is named.
+    Keys,
+    /// The ids of requests that were denied or held.
+    Requests,
+    /// Domains that Envoy asks about, where it is Envoy that asks.
+    Domains,
+    /// Entries of the descriptors of the domain that is named.
+    Descriptors,
 }
+
+/// A command line that is not written to its end.
+struct WrittenLine {
+    /// The words that are complete.
+    words: Vec<String>,
+}
+
+impl WrittenLine {
+    /// Reads it as a shell does.
+    fn read(line: &str) -> Self {
+        let mut words = Vec::new();
+        let (mut word, mut quote, mut is_escaped) = (None::<String>, None, false);
+        for letter in line.chars() {
+            match (letter, quote) {
+                _ if is_escaped => {
+                    word.get_or_insert_default().push(letter);
+                    is_escaped = false;
+                }
+                ('\\', None | Some('"')) => is_escaped = true,
+                ('\'' | '"', None) => {
+                    word.get_or_insert_default();
+                    quote = Some(letter);
+                }
+                (_, Some(open)) if letter == open => quote = None,
+                (_, None) if letter.is_whitespace() => words.extend(word.take()),
+                _ => word.get_or_insert_default().push(letter),
+            }
+        }
+        Self { words }
+    }
+
+    /// The value of an option.
+    fn value_of(&self, names: &[&str]) -> Option<&str> {
+        let words = || self.words.iter().map(String::as_str);
+        let following = words().zip(words().skip(1)).find(|(word, _)| names.contains(word)).map(|(_, value)| value);
+        let joined =
+            || words().find_map(|word| names.iter().find_map(|name| word.strip_prefix(name)?.strip_prefix('=')));
+        following.or_else(joined)
+    }
+
+    /// The arguments behind the command that are no options.
+    fn arguments(&self) -> Vec<&str> {
+        let mut words = self.words.iter().skip(1).map(String::as_str).peekable();
+        let mut arguments = Vec::new();
+        while let Some(word) = words.next() {
+            if word.starts_with('-') && word != "-" {
+                if !FLAGS.contains(&word) && !word.contains('=') {
+                    words.next();
+                }
+            } else {
+                arguments.push(word);
+            }
+        }
+        let commands = if matches!(arguments.first(), Some(&("limits" | "bans"))) { 2 } else { 1 };
+        arguments.into_iter().skip(commands).collect()
+    }
+
+    /// The limit that it names.
+    fn limit(&self) -> Option<&str> {
+        let is_limits = self.words.get(1).is_some_and(|command| command == "limits");
+        self.value_of(&["--limit"]).or_else(|| self.arguments().into_iter().next().filter(|_| is_limits))
+    }
+
+    /// Whether things of this kind stand where it ends.
+    fn wants(&self, things: Things) -> bool {
+        let is_option = self.words.last().is_some_and(|word| word == "--limit");
+        let is_first = self.arguments().is_empty();
+        let asks_envoy = self.value_of(&["--as"]) == Some("rls");
+        match things {
+            Things::Limits => is_option || is_first,
+            Things::Requests => is_first,
+            Things::Bans => !is_option,
+            Things::Keys => !is_option && self.limit().is_some(),
+            Things::Domains => asks_envoy && is_first,
+            Things::Descriptors => asks_envoy && !is_first,
+        }
+    }
+}
+
+/// Options that take no value.
+const FLAGS: [&str; 6] = ["--force", "--all", "--watch", "--help", "-h", "--takeover"];
 
 /// Prints the names, one a line. `line` is the command line so far, in which the gateway may be named.
 pub(in crate::cli) fn print_names(things: Things, line: &str) -> anyhow::Result<Exit> {
-    let names = asked(things, &GatewayArguments::named_in(line)).unwrap_or_else(|| configured(things));
-    for name in names.iter().filter(|name| !name.contains(char::is_control)) {
+    let written = WrittenLine::read(line);
+    if !written.wants(things) {
+        return Ok(Exit::Done);
+    }
+    // A ban of a key is named by its limit.
+    let things = if things == Things::Bans && written.limit().is_some() { Things::Keys } else { things };
+    let gateway = GatewayArguments::named_in(line);
+    let names = asked(things, &written, &gateway).unwrap_or_else(|| configured(things, &written));
+    let given: Vec<_> = written.arguments().into_iter().filter_map(|word| Some(word.split_once('=')?.0)).collect();
+    let is_new = |name: &&String| !name.strip_suffix('=').is_some_and(|name| given.contains(&name));
+    for name in names.iter().filter(|name| !name.contains(char::is_control)).filter(is_new) {
         output::print(name)?;
     }
     Ok(Exit::Done)
 }
 
 /// What the running gateway says. `None`: it does not answer, or not to us.
-fn asked(things: Things, gateway: &GatewayArguments) -> Option<Vec<String>> {
+fn asked(things: Things, written: &WrittenLine, gateway: &GatewayArguments) -> Option<Vec<String>> {
     let (target, field) = match things {
-        Things::Limits => ("/api/v1/limits", "name"),
+        Things::Limits | Things::Keys => ("/api/v1/limits", "name"),
         Things::Bans => ("/api/v1/bans", "id"),
+        Things::Requests => ("/api/v1/requests", "id"),
+        Things::Domains | Things::Descriptors => return None,
     };
     let answer = gateway.client().ok()?.ask(Method::GET, target, None, PATIENCE).ok()?;
     let document: Value = serde_json::from_slice(&answer.body).ok().filter(|_| answer.status.is_success())?;
-    let entries = document.as_array()?.iter();
+    let mut entries = document.as_array()?.iter();
+    if things == Things::Keys {
+        let limit = entries.find(|entry| entry[field].as_str() == written.limit());
+        let selectors = limit.and_then(|limit| limit["key"].as_array()).into_iter().flatten();
+        return Some(selectors.filter_map(Value::as_str).map(|selector| format!("{selector}=")).collect());
+    }
     Some(entries.filter_map(|entry| entry[field].as_str()).map(str::to_owned).collect())
 }
 
-/// What stands in the configuration here. Bans stand in none.
-fn configured(things: Things) -> Vec<String> {
-    let settings = match things {
-        Things::Limits => config::load(Path::new(DEFAULT_FILE)).ok(),
-        Things::Bans => None,
+/// What stands in the configuration that is named, or in the one here. Bans and requests stand in none.
+fn configured(things: Things, written: &WrittenLine) -> Vec<String> {
+    let file = written.value_of(&["-c", "--config"]).unwrap_or(DEFAULT_FILE);
+    let policy = match things {
+        Things::Bans | Things::Requests => return Vec::new(),
+        Things::Limits | Things::Keys | Things::Domains | Things::Descriptors => config::load(Path::new(file)),
     };
-    let limits = settings.into_iter().flat_map(|settings| settings.policy.limits);
-    limits.map(|limit| limit.name.to_string()).collect()
+    let Ok(policy) = policy.map(|settings| settings.policy) else { return Vec::new() };
+    let limits = policy.limits.iter();
+    match things {
+        Things::Keys => {
+            let named = limits.filter(|limit| Some(&*limit.name) == written.limit());
+            named.flat_map(|limit| &limit.key.parts).map(|part| format!("{}=", part.selector)).collect()
+        }
+        Things::Domains => {
+            policy.routes.all().iter().filter_map(|route| route.domain.as_deref()).map(str::to_owned).collect()
+        }
+        Things::Descriptors => {
+            let mut entries: Vec<String> = limits
+                .flat_map(|limit| &limit.key.parts)
+                .filter_map(|part| {
+                    part.selector.to_string().strip_prefix("descriptor.").map(|entry| format!("{entry}="))
+                })
+                .collect();
+            entries.sort();
+            entries.dedup();
+            entries
+        }
+        _ => limits.map(|limit| limit.name.to_string()).collect(),
+    }
 }

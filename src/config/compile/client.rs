@@ -31,7 +31,7 @@ impl Compiler {
         if let Some(proxies) = client.trusted_proxies.get() {
             self.refuse_everyone(proxies, "trusts everyone: any client could write any address into the header");
             networks.extend(proxies.items.iter().map(|network| network.value));
-            if proxies.items.is_empty() && !client.header.is_absent() {
+            if proxies.is_empty() && !client.header.is_absent() {
                 self.unused_header(client.header.key());
             }
         } else if client.trusted_proxies.is_absent() {
@@ -213,7 +213,7 @@ impl Compiler {
     /// The values that are accepted: a token must have one of them.
     fn expected(&mut self, field: &Field<OneOrList<Text>>, name: &str, example: &str) -> Vec<String> {
         let Some(values) = field.get() else { return Vec::new() };
-        if values.items.is_empty() {
+        if values.is_empty() {
             let help = format!("write one, `{name}: {example}`, or remove the key");
             self.mistakes.report(
                 values.at,

@@ -247,11 +247,11 @@ impl Compiler {
     }
 }
 
-/// The selector of what nginx has in a variable.
-fn of_nginx(written: &str) -> Option<String> {
+/// The selector of what nginx, HAProxy or Caddy has in a variable.
+fn of_others(written: &str) -> Option<String> {
     let variable = written.strip_prefix('$').unwrap_or(written).trim_matches(['{', '}']);
-    if matches!(variable, "binary_remote_addr" | "remote_addr") {
-        return Some("client_ip".to_owned());
+    if let Some((_, selector)) = VARIABLES_OF_OTHERS.iter().find(|(of_others, _)| *of_others == variable) {
+        return Some((*selector).to_owned());
     }
     let named = [("http_", "header."), ("cookie_", "cookie."), ("arg_", "query.")];
     named.iter().find_map(|(prefix, kind)| {
@@ -262,15 +262,42 @@ fn of_nginx(written: &str) -> Option<String> {
     })
 }
 
+/// What others call what a selector is.
+const VARIABLES_OF_OTHERS: [(&str, &str); 15] = [
+    ("binary_remote_addr", "client_ip"),
+    ("remote_addr", "client_ip"),
+    ("realip_remote_addr", "client_ip"),
+    ("remote_host", "client_ip"),
+    ("http.request.remote.host", "client_ip"),
+    ("src", "client_ip"),
+    ("server_name", "host"),
+    ("host", "host"),
+    ("http_host", "host"),
+    ("uri", "path"),
+    ("request_uri", "path"),
+    ("document_uri", "path"),
+    ("request_method", "method"),
+    ("remote_user", "basic.user"),
+    ("http_authorization", "bearer"),
+];
+
 /// The help for an unknown selector: the probable intention.
 fn selector_advice(written: &str) -> String {
+    // nginx writes one variable behind the other.
+    let variables: Vec<&str> = written.split('$').filter(|name| !name.is_empty()).collect();
+    if written.starts_with('$') && variables.len() > 1 {
+        let selectors: Option<Vec<_>> = variables.iter().map(|name| of_others(name)).collect();
+        if let Some(selectors) = selectors {
+            return format!("several selectors are a list: `key: [{}]`", selectors.join(", "));
+        }
+    }
     if written.contains([',', ' ', ';']) {
         return "several selectors are a list: `key: [client_ip, param.username]`".to_owned();
     }
     if matches!(written, "ip" | "address" | "client" | "remote_addr" | "client.ip" | "source_ip") {
         return "did you mean `client_ip`?".to_owned();
     }
-    if let Some(selector) = of_nginx(written) {
+    if let Some(selector) = of_others(written) {
         return format!("did you mean `{selector}`?");
     }
     let (kind, name) = written.split_once('.').map_or((written, None), |(kind, name)| (kind, Some(name)));

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 
 use crate::config::compile::document::{Compiler, ONE_FILE};
+use crate::config::raw::forms::OneOrList;
 use crate::config::raw::server::{Listen, Listener};
 use crate::config::raw::{Document, Spanned, Text};
 use crate::config::source::{SourceRange, UnreadableFile};
@@ -31,7 +32,7 @@ impl Compiler {
     /// every listener, each address once.
     pub(super) fn listen(&mut self, document: &Document) -> Vec<ListenEntry> {
         let Some(entries) = document.listen.get() else { return Vec::new() };
-        if entries.items.is_empty() && self.mistakes.is_empty() {
+        if entries.is_empty() {
             self.mistakes.report(
                 entries.at,
                 "the list is empty, so the gateway would not listen anywhere",
@@ -105,7 +106,7 @@ impl Compiler {
         }
         let Some(networks) = from.get() else { return Some(Networks::loopback()) };
         self.refuse_everyone(networks, "lets everyone ask: any client could describe any request from any address");
-        if networks.items.is_empty() && self.mistakes.is_empty() {
+        if networks.is_empty() {
             self.mistakes.report(
                 networks.at,
                 "`from` is empty, so that no proxy could ask",
@@ -142,14 +143,14 @@ impl Compiler {
 fn has_no_trusted_proxies(document: &Document) -> bool {
     let Some(client) = document.client_ip.get() else { return document.client_ip.is_absent() };
     let proxies = &client.trusted_proxies;
-    proxies.is_absent() || proxies.get().is_some_and(|proxies| proxies.items.is_empty())
+    proxies.is_absent() || proxies.get().is_some_and(OneOrList::is_empty)
 }
 
 impl Compiler {
     pub(super) fn listener_tls(&mut self, tls: &raw::server::ListenerTls) -> Option<TlsSettings> {
         let client_ca = tls.client_ca.get().and_then(|file| self.authorities(file));
         let files = tls.certificates.get()?;
-        if files.items.is_empty() {
+        if files.is_empty() {
             let help = "write `certificates: [{cert: tls/site.pem, key: tls/site.key}]`";
             self.mistakes.report(files.at, "the list of certificates is empty", help);
         }

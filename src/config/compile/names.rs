@@ -9,6 +9,7 @@ use crate::config::raw::forms::MapOf;
 use crate::config::raw::route::{Match, Route};
 use crate::config::raw::{Field, InvalidValue, Text};
 use crate::record::{NO_ROUTE, NO_ROUTE_LABEL, OTHER_ROUTES_LABEL, RouteSeries};
+use crate::rules::list::network;
 use crate::words::glob::Glob;
 use crate::words::units::{listed, nearest};
 
@@ -86,6 +87,14 @@ impl Compiler {
         let name = &reference.value;
         let help = match nearest(name, known) {
             Some(near) => format!("did you mean `{near}`?"),
+            None if section == "lists" && ["all", "any", "everyone"].contains(&name.as_str()) => {
+                "no list holds everyone: write `only: [NAME]` on a route to let in the members of a list alone"
+                    .to_owned()
+            }
+            // A network in the place of its name.
+            None if section == "lists" && network(name).is_ok() => {
+                format!("lists have names: define `lists: {{office: {{addresses: [\"{name}\"]}}}}`, and write `office`")
+            }
             None if known.is_empty() => format!("define it: `{section}: {{{name}: ...}}`"),
             None => format!("these are defined: {}", listed(&known[..known.len().min(MAX_SHOWN)])),
         };

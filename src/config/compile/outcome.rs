@@ -53,7 +53,7 @@ impl Compiler {
     }
 
     fn status(&mut self, raw: &OneOrList<Text>) -> Option<StatusSet> {
-        if raw.items.is_empty() {
+        if raw.is_empty() {
             self.mistakes.report(
                 raw.at,
                 "an empty list of statuses matches no answer",
@@ -74,7 +74,7 @@ impl Compiler {
     /// under.
     pub(super) fn check_cookie_names(&mut self, field: &Field<OneOrList<Text>>, key: &str) {
         let Some(raw) = field.get() else { return };
-        if raw.items.is_empty() {
+        if raw.is_empty() {
             self.mistakes.report(
                 raw.at,
                 "the list of cookies is empty",
@@ -187,7 +187,7 @@ impl Compiler {
             let help = "add the field of the user name: `of: [host, param.username]`";
             self.mistakes.report(of.at, "this list has no user name", help);
         }
-        if of.items.is_empty() {
+        if of.is_empty() {
             self.mistakes.report(
                 of.at,
                 "this list is empty",

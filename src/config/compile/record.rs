@@ -174,7 +174,7 @@ impl Compiler {
     /// The channels of a limit or of sign-ins.
     pub(super) fn notified(&mut self, names: &Field<OneOrList<Text>>, channels: &Channels) -> Vec<ChannelId> {
         let Some(names) = names.get() else { return Vec::new() };
-        if names.items.is_empty() {
+        if names.is_empty() {
             let help = "name a channel of the `notify` section, or remove it";
             self.mistakes.report(names.at, "an empty `notify` notifies no channel", help);
         }

@@ -104,7 +104,7 @@ impl Compiler {
         let limits = self.limits(limits, limit_context, shared.limits);
         self.check_replaced(raw);
 
-        if let Some(empty) = raw.only.get().filter(|only| only.items.is_empty()) {
+        if let Some(empty) = raw.only.get().filter(|only| only.is_empty()) {
             let help = "name a list, or remove `only`";
             self.mistakes.report(empty.at, "an empty `only` refuses every client", help);
         }
@@ -149,7 +149,7 @@ impl Compiler {
         if let (Some(_), Some(at)) = (raw.path.get(), raw.path_regex.key()) {
             self.mistakes.report(at, "`path` and `path_regex` exclude each other", "keep one of the two");
         }
-        if let Some(empty) = raw.client.get().filter(|client| client.items.is_empty()) {
+        if let Some(empty) = raw.client.get().filter(|client| client.is_empty()) {
             let help = "name a list, or remove `client`";
             self.mistakes.report(empty.at, "an empty `client` matches no client", help);
         }
@@ -171,7 +171,7 @@ impl Compiler {
     }
 
     fn methods(&mut self, raw: &OneOrList<Text>) -> Option<MethodSet> {
-        if raw.items.is_empty() {
+        if raw.is_empty() {
             let help = "name some, or remove `methods`";
             self.mistakes.report(raw.at, "an empty `methods` matches no request", help);
             return None;
@@ -274,7 +274,7 @@ impl Compiler {
 
     fn session_tokens(&mut self, field: &Field<OneOrList<Text>>) -> Arc<[Box<str>]> {
         let Some(raw) = field.get() else { return Arc::default() };
-        if raw.items.is_empty() {
+        if raw.is_empty() {
             let help = "write where one stands, such as `json.access_token`, or remove `tokens`";
             self.mistakes.report(raw.at, "the list of tokens is empty", help);
         }

@@ -149,7 +149,7 @@ impl Compiler {
 
     fn urls(&mut self, raw: &raw::store::Redis, mode: Mode) -> Vec<Url> {
         let Some(urls) = raw.url.get() else { return Vec::new() };
-        if urls.items.is_empty() && self.mistakes.is_empty() {
+        if urls.is_empty() {
             self.mistakes.report(urls.at, "the list of urls is empty", EXAMPLE);
         }
         if let (Mode::Single, [_, second, ..], false) = (mode, &urls.items[..], is_wrong(&raw.mode)) {

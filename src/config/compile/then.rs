@@ -111,7 +111,7 @@ impl Compiler {
             }
             before = Some(*span);
         }
-        if raw.items.is_empty() && self.mistakes.is_empty() {
+        if raw.is_empty() {
             self.mistakes.report(raw.at, "an empty `ban` has no length", "write a length: `ban: 15m`");
         }
         if !self.takes_ban_steps(raw.items.len(), raw.at) {

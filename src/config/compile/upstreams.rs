@@ -83,6 +83,7 @@ impl Compiler {
         let (message, help) = match names[..] {
             [_] => return Some(UpstreamId(0)),
             _ if !forwards => return None,
+            [] if document.upstreams.get().is_some_and(|named| !named.is_whole) => return None,
             [] => ("`upstream` is missing", "write where requests go: `upstream: http://127.0.0.1:8000`".to_owned()),
             _ => (
                 "`upstream` is missing, and there are several `upstreams`",
@@ -178,7 +179,7 @@ impl Compiler {
 
     fn servers(&mut self, raw: &raw::store::Upstream) -> Vec<ServerUrl> {
         let Some(texts) = raw.servers.get() else { return Vec::new() };
-        if texts.items.is_empty() {
+        if texts.is_empty() {
             self.mistakes.report(texts.at, "the upstream has no servers", "write `servers: [http://127.0.0.1:8000]`");
         }
         let mut servers: Vec<ServerUrl> = Vec::new();
@@ -321,10 +322,14 @@ pub(super) fn server_url(url: &str) -> Result<ServerUrl, InvalidValue> {
         return Err(InvalidValue::of_glob(url, "a server's URL", "write each server, in a list under `servers`"));
     }
     let malformed = || {
-        InvalidValue::with(
-            format!("`{url}` is not a server's URL"),
-            "write one such as `http://127.0.0.1:8000` or `http://app.internal`",
-        )
+        // What nginx has behind a server.
+        let first = url.split_whitespace().next().unwrap_or_default().trim_end_matches(';');
+        let help = if first != url && server_url(first).is_ok() {
+            format!("write `{first}`: requests go to the server with the fewest")
+        } else {
+            "write one such as `http://127.0.0.1:8000` or `http://app.internal`".to_owned()
+        };
+        InvalidValue::with(format!("`{url}` is not a server's URL"), help)
     };
     let parsed: Authority = authority.to_ascii_lowercase().parse().map_err(|_| malformed())?;
     // After a colon there must be a port.
@@ -352,7 +357,10 @@ fn with_scheme(text: &str) -> Option<String> {
     let scheme = text[..word].to_ascii_lowercase();
     let is_scheme = ["http", "https"].contains(&&*scheme) && text[word..].starts_with([':', '/', ';']);
     let rest = if is_scheme { text[word..].trim_start_matches([':', '/', ';']) } else { text.trim_start_matches('/') };
-    let authority = rest.split('/').next().filter(|authority| !authority.is_empty())?;
+    let authority = rest.split(|end: char| end == '/' || end.is_whitespace()).next()?.trim_end_matches(';');
+    if authority.is_empty() {
+        return None;
+    }
     Some(format!("{}://{authority}", if is_scheme { &scheme } else { "http" }))
 }
 

@@ -11,6 +11,7 @@ use super::server::{Admin, Listen, Log, Server};
 use super::store::Store;
 use super::then::DenyResponse;
 use crate::config::raw::forms::{Spanned, Text};
+use crate::config::raw::grammar;
 use crate::config::raw::limit::KeyPart;
 use crate::config::raw::store::Upstream;
 use crate::gateway::HeaderStyle;
@@ -33,7 +34,7 @@ section! {
         store: Store,
         /// The default upstream, for requests whose route names none: a URL, or a name from `upstreams`. Not needed
         /// where `upstreams` has one entry.
-        upstream: Text,
+        upstream: Text => UPSTREAM,
         /// The applications behind the gateway, by name.
         upstreams: MapOf<Upstream>,
         /// Named sets of addresses or other values, for `access`, `only`, `unless` and `match.client`.
@@ -70,6 +71,12 @@ section! {
     required {
         listen => "write where to accept requests: `listen: 0.0.0.0:8080`",
     }
+    later {
+        "include" => "write what it includes into this file, and remove it",
+    }
+    rules {
+        grammar::filled(&["listen"]),
+    }
 }
 
 section! {
@@ -80,11 +87,15 @@ section! {
         trusted_proxies: OneOrList<Spanned<IpNet>>,
         /// The header in which a trusted proxy names the client: `x-forwarded-for` (default), `forwarded`, or a
         /// header that holds one address, such as `cf-connecting-ip`.
-        header: Text,
+        header: Text => FIELD,
         /// IPv4 clients are counted by this many leading bits of their address.
         ipv4_prefix: Spanned<u64> => IPV4_PREFIX = Prefix::DEFAULT.v4,
         /// IPv6 clients are counted by this many leading bits of their address.
         ipv6_prefix: Spanned<u64> => IPV6_PREFIX = Prefix::DEFAULT.v6,
+    }
+    short {
+        addresses => "{trusted_proxies: $}",
+        anything => "{trusted_proxies: [10.1.2.0/24], header: x-forwarded-for}",
     }
 }
 
@@ -96,7 +107,7 @@ section! {
         jwks_file: Text,
         /// Instead of a file: the URL of the issuer's JWK set, https, or http on this machine. Fetched at the start, every
         /// hour, and when a token names a key that is not known. What is known stays while it cannot be fetched.
-        jwks_url: Text,
+        jwks_url: Text => HTTP_URL,
         /// A PEM file with the certificates of the authorities that `jwks_url` is verified by. Default: the system's.
         ca: Text,
         /// What `iss` of a token must be; of several one. Default: anything.
@@ -104,9 +115,18 @@ section! {
         /// What `aud` of a token must name; of several one. Default: anything.
         audience: OneOrList<Text>,
         /// Where requests carry their token: `bearer` (default), `cookie.NAME` or `header.NAME`.
-        from: Text,
+        from: Text => TOKEN_PLACE,
         /// By how much the clock of the issuer may differ from that of this machine.
         leeway: Spanned<Span> => LEEWAY = Span(Validity::LEEWAY),
+    }
+    short {
+        url => "{jwks_url: $}",
+        anything => "{jwks_file: $}",
+    }
+    rules {
+        grammar::one_of(&["jwks_file", "jwks_url"]),
+        grammar::not_both("jwks_file", "jwks_url"),
+        grammar::not_both("jwks_file", "ca"),
     }
 }
 
@@ -122,13 +142,20 @@ section! {
         /// The selector whose values the list holds, such as `header.x-api-key`. Default: the client's address.
         of: KeyPart,
     }
+    short {
+        addresses => "{addresses: $}",
+        anything => "{file: $}",
+    }
+    rules {
+        grammar::one_of(&["addresses", "file", "crowdsec"]),
+    }
 }
 
 section! {
     /// A `CrowdSec` engine whose decisions a list follows.
     FollowedLapi {
         /// The URL of its Local API.
-        url: Text,
+        url: Text => HTTP_URL,
         /// A file with the key of a bouncer, one line. `cscli bouncers add` makes one; each gateway needs its own.
         key_file: Text,
         /// How often the engine is asked for what has changed.

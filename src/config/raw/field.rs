@@ -5,10 +5,15 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::config::diagnostic::Mistakes;
-use crate::config::raw::forms::RawValue;
+use crate::config::load::advice_of_others;
+use crate::config::raw::server::Level;
 use crate::config::source::SourceRange;
 use crate::config::yaml::{Content, MapKey, Node};
-use crate::words::units::{listed, nearest};
+use crate::record::LogFormat;
+use crate::rules::list::network;
+use crate::rules::outcome::StatusSet;
+use crate::words::units::{Span, listed, nearest};
+use crate::words::word::Word;
 
 /// The value of a key.
 #[derive(Clone, Debug, Default)]
@@ -45,8 +50,13 @@ impl<T> Field<T> {
     }
 }
 
-impl<T: RawValue> Field<T> {
-    pub fn read(entries: &Entries<'_>, key: &str, mistakes: &mut Mistakes) -> Self {
+impl<T> Field<T> {
+    pub fn read(
+        entries: &Entries<'_>,
+        key: &str,
+        mistakes: &mut Mistakes,
+        read: impl FnOnce(&Node, &mut Mistakes) -> Option<T>,
+    ) -> Self {
         let Some((name, node)) = entries.known.iter().find(|(name, _)| name.text == key) else {
             // A misspelt key is not an absent one.
             return if entries.misspelt.contains(&key) { Self::Invalid } else { Self::Absent };
@@ -59,7 +69,7 @@ impl<T: RawValue> Field<T> {
             );
             return Self::Invalid;
         }
-        match T::read(node, mistakes) {
+        match read(node, mistakes) {
             Some(value) => Self::Given { key: name.at, value },
             None => Self::Invalid,
         }
@@ -74,6 +84,24 @@ pub struct Keys {
     pub required: &'static [(&'static str, &'static str)],
     /// Keys of a later version, with what to do until then.
     pub later: &'static [(&'static str, &'static str)],
+    /// The maps that values without a map stand for, `$` in the place of the value: the first whose test the value passes.
+    pub short: &'static [ShortForm],
+}
+
+/// Whether a value is meant so, and the map that it stands for.
+type ShortForm = (fn(&str) -> bool, &'static str);
+
+impl Keys {
+    /// The map that a value stands for which is none. `None`: it is not known which.
+    pub fn map_of(&self, node: &Node) -> Option<String> {
+        let first = match &node.content {
+            Content::List(items) => items.first()?,
+            _ => node,
+        };
+        let Content::Scalar(text) = &first.content else { return None };
+        let (_, map) = self.short.iter().find(|(is_meant, _)| is_meant(text))?;
+        Some(map.replacen('$', &in_one_line(node)?, 1))
+    }
 }
 
 /// The entries of a section's map.
@@ -90,7 +118,10 @@ pub fn entries<'n>(node: &'n Node, keys: &Keys, mistakes: &mut Mistakes) -> Opti
         mistakes.report(
             node.at,
             format!("expected a map, found {}", node.kind()),
-            format!("its keys are {}", listed(keys.known)),
+            keys.map_of(node).map_or_else(
+                || format!("its keys are {}", listed(keys.known)),
+                |map| format!("its values stand under their keys: write `{map}`"),
+            ),
         );
         return None;
     };
@@ -121,10 +152,93 @@ fn refuse_unknown(name: &MapKey, keys: &Keys, mistakes: &mut Mistakes) -> Option
     let near = meant.into_iter().find(|ours| keys.known.contains(ours)).or_else(|| nearest(key, keys.known));
     let help = match near {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("the keys here are {}", listed(keys.known)),
+        None => advice_of_others(key, keys.known)
+            .map_or_else(|| format!("the keys here are {}", listed(keys.known)), str::to_owned),
     };
     mistakes.report(name.at, format!("unknown key `{key}`"), help);
     near
+}
+
+/// A value in one line, as YAML and JSON both read it. `None`: it has no value somewhere, or is too long to be read.
+pub fn in_one_line(node: &Node) -> Option<String> {
+    /// The width of a terminal.
+    const LONGEST: usize = 120;
+    let line = match &node.content {
+        Content::Nothing => return None,
+        Content::Scalar(text) => quoted(text),
+        Content::List(items) => {
+            format!("[{}]", items.iter().map(in_one_line).collect::<Option<Vec<_>>>()?.join(", "))
+        }
+        Content::Map(entries) => {
+            let entries =
+                entries.iter().map(|(key, value)| Some(format!("{}: {}", quoted(&key.text), in_one_line(value)?)));
+            format!("{{{}}}", entries.collect::<Option<Vec<_>>>()?.join(", "))
+        }
+    };
+    (line.len() <= LONGEST).then_some(line)
+}
+
+/// A text in quotes where YAML needs them, within brackets too.
+fn quoted(text: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "_-./".contains(letter);
+    let begins = text.starts_with(|first: char| first.is_alphanumeric() || first == '/' || first == '.');
+    let colons = text.split_whitespace().count() == 1 && !text.ends_with(':');
+    let is_bare = begins
+        && text
+            .chars()
+            .all(|letter| is_plain(letter) || colons && letter == ':' || ";".contains(letter) || letter == ' ');
+    if is_bare && !text.ends_with(' ') { text.to_owned() } else { json!(text).to_string() }
+}
+
+// What values without a map may be.
+
+pub fn anything(_: &str) -> bool {
+    true
+}
+
+/// How others write that there is none.
+pub fn off(text: &str) -> bool {
+    matches!(text, "off" | "none" | "no" | "false" | "False" | "FALSE")
+}
+
+pub fn on(text: &str) -> bool {
+    matches!(text, "on" | "auto" | "yes" | "true" | "True" | "TRUE")
+}
+
+pub fn number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit())
+}
+
+pub fn url(text: &str) -> bool {
+    text.contains("://")
+}
+
+pub fn path(text: &str) -> bool {
+    text.starts_with('/')
+}
+
+pub fn memory(text: &str) -> bool {
+    text == "memory" || off(text)
+}
+
+pub fn span(text: &str) -> bool {
+    text.parse::<Span>().is_ok()
+}
+
+pub fn level(text: &str) -> bool {
+    Level::of_word(text).is_some()
+}
+
+pub fn format(text: &str) -> bool {
+    LogFormat::of_word(text).is_some()
+}
+
+pub fn status(text: &str) -> bool {
+    text.parse::<StatusSet>().is_ok()
+}
+
+pub fn addresses(text: &str) -> bool {
+    network(text).is_ok()
 }
 
 /// What nginx and others call a key of ours that takes the same.
@@ -157,6 +271,7 @@ pub fn define(
     about: &str,
     keys: &Keys,
     definitions: &mut BTreeMap<&'static str, Value>,
+    rules: &[Value],
     properties: impl FnOnce(&mut BTreeMap<&'static str, Value>) -> Vec<(&'static str, String, Value)>,
 ) -> Value {
     if !definitions.contains_key(name) {
@@ -175,6 +290,9 @@ pub fn define(
         });
         if !keys.required.is_empty() {
             schema["required"] = keys.required.iter().map(|(key, _)| *key).collect();
+        }
+        if !rules.is_empty() {
+            schema["allOf"] = json!(rules);
         }
         definitions.insert(name, schema);
     }
@@ -201,8 +319,9 @@ fn unwrapped(doc: &str) -> String {
 /// Defines a section: a struct whose fields are all [`Field`]s, how it is read, and its schema.
 ///
 /// `required` keys are reported when they are missing. Keys after `later` are reported as not implemented, each with its
-/// help. A key with `=> BOUNDS` shows these [`bounds`](crate::config::raw::grammar) in its schema. A key with `= VALUE` has this
-/// default: its description marks it where it names it, and ends with it otherwise.
+/// help. A value that is no map is told to be written as one of the maps after `short`. `rules` are schemas of what only
+/// several keys together tell. A key with `=> BOUNDS` shows these [`bounds`](crate::config::raw::grammar) in its schema. A key
+/// with `= VALUE` has this default: its description marks it where it names it, and ends with it otherwise.
 macro_rules! section {
     (
         $(#[doc = $about:literal])+
@@ -211,6 +330,8 @@ macro_rules! section {
         }
         $( required { $( $required:ident => $example:literal, )+ } )?
         $( later { $( $late:literal => $help:literal, )+ } )?
+        $( short { $( $test:ident => $map:literal, )+ } )?
+        $( rules { $( $rule:expr, )+ } )?
     ) => {
         $(#[doc = $about])+
         #[derive(Clone, Debug)]
@@ -224,6 +345,7 @@ macro_rules! section {
                 known: &[ $( $crate::config::raw::field::key_name(stringify!($key)), )+ ],
                 required: &[ $( $( ($crate::config::raw::field::key_name(stringify!($required)), $example), )+ )? ],
                 later: &[ $( $( ($late, $help), )+ )? ],
+                short: &[ $( $( ($crate::config::raw::field::$test, $map), )+ )? ],
             };
         }
 
@@ -237,8 +359,13 @@ macro_rules! section {
                     at: node.at,
                     $( $key: $crate::config::raw::field::Field::read(
                         &entries, $crate::config::raw::field::key_name(stringify!($key)), mistakes,
+                        $crate::config::raw::field::reader_of!($kind $(, $bounds)?),
                     ), )+
                 })
+            }
+
+            fn keys() -> Option<&'static $crate::config::raw::field::Keys> {
+                Some(&Self::KEYS)
             }
 
             fn schema(
@@ -249,6 +376,7 @@ macro_rules! section {
                     concat!($($about, "\n"),+),
                     &Self::KEYS,
                     definitions,
+                    &[ $( $( $rule, )+ )? ],
                     |definitions| vec![ $( (
                         $crate::config::raw::field::key_name(stringify!($key)),
                         $crate::config::raw::field::description_of!(concat!($($doc, "\n"),+) $(, $default)?),
@@ -270,13 +398,29 @@ macro_rules! description_of {
     };
 }
 
+/// What reads a key's value.
+macro_rules! reader_of {
+    ($kind:ty) => {
+        <$kind as $crate::config::raw::forms::RawValue>::read
+    };
+    ($kind:ty, $bounds:ident) => {
+        |node: &$crate::config::yaml::Node, mistakes: &mut $crate::config::diagnostic::Mistakes| {
+            <$kind as $crate::config::raw::forms::BoundedValue<_>>::read_within(
+                node,
+                $crate::config::raw::grammar::$bounds,
+                mistakes,
+            )
+        }
+    };
+}
+
 /// The schema of a key's value, within bounds where it has some.
 macro_rules! schema_of {
     ($definitions:ident, $kind:ty) => {
         <$kind as $crate::config::raw::forms::RawValue>::schema($definitions)
     };
     ($definitions:ident, $kind:ty, $bounds:ident) => {
-        <$kind as $crate::config::raw::forms::BoundedValue>::schema_within(
+        <$kind as $crate::config::raw::forms::BoundedValue<_>>::schema_within(
             $definitions,
             $crate::config::raw::grammar::$bounds,
         )
@@ -284,5 +428,6 @@ macro_rules! schema_of {
 }
 
 pub(super) use description_of;
+pub(super) use reader_of;
 pub(super) use schema_of;
 pub(super) use section;

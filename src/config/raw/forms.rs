@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::grammar::Bounds;
+use super::field::{Keys, in_one_line};
+use super::grammar;
 use crate::config::diagnostic::Mistakes;
 use crate::config::source::SourceRange;
-use crate::config::yaml::{Content, Node};
+use crate::config::yaml::{Content, MapKey, Node};
 use crate::words::word::Help;
 
 /// A list.
@@ -15,6 +16,15 @@ use crate::words::word::Help;
 pub struct ListOf<T> {
     pub at: SourceRange,
     pub items: Vec<T>,
+    /// No entry was left out for a mistake.
+    is_whole: bool,
+}
+
+impl<T> ListOf<T> {
+    /// Whether nothing is written there. Entries with mistakes are something.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty() && self.is_whole
+    }
 }
 
 impl<T: RawValue> RawValue for ListOf<T> {
@@ -23,11 +33,16 @@ impl<T: RawValue> RawValue for ListOf<T> {
             mistakes.report(
                 node.at,
                 format!("expected a list, found {}", node.kind()),
-                "put `- ` before each entry, or the entries into `[` and `]`",
+                list_of::<T>(node).map_or_else(
+                    || "put `- ` before each entry, or the entries into `[` and `]`".to_owned(),
+                    |list| format!("each entry stands in a list: write `{list}`"),
+                ),
             );
             return None;
         };
-        Some(Self { at: node.at, items: read_all(nodes, mistakes) })
+        let items = read_all(nodes, mistakes, T::read);
+        let is_whole = items.len() == nodes.len();
+        Some(Self { at: node.at, items, is_whole })
     }
 
     fn schema(definitions: &mut BTreeMap<&'static str, Value>) -> Value {
@@ -35,20 +50,39 @@ impl<T: RawValue> RawValue for ListOf<T> {
     }
 }
 
+/// The list that a map stands for in its place: of one entry, or of entries under their names. `None`: it is not known which.
+fn list_of<T: RawValue>(node: &Node) -> Option<String> {
+    let (keys, Content::Map(entries)) = (T::keys()?, &node.content) else { return None };
+    if entries.iter().any(|(key, _)| keys.known.contains(&key.text.as_str())) {
+        return Some(format!("[{}]", in_one_line(node)?));
+    }
+    let items = entries.iter().map(|(name, value)| {
+        let Content::Map(inner) = &value.content else { return None };
+        let own = if name.text.contains('/') && keys.known.contains(&"match") { "match" } else { "name" };
+        let own = (
+            MapKey { at: name.at, text: own.to_owned() },
+            Node { at: name.at, content: Content::Scalar(name.text.clone()) },
+        );
+        let is_known = |key: &str| keys.known.contains(&key);
+        let all = inner.iter().all(|(key, _)| is_known(&key.text)) && is_known(&own.0.text);
+        let entries = [vec![own], inner.clone()].concat();
+        all.then(|| in_one_line(&Node { at: value.at, content: Content::Map(entries) }))?
+    });
+    Some(format!("[{}]", items.collect::<Option<Vec<_>>>()?.join(", ")))
+}
+
 /// A list, or a single entry without brackets.
 #[derive(Clone, Debug)]
 pub struct OneOrList<T> {
     pub at: SourceRange,
     pub items: Vec<T>,
+    /// No entry was left out for a mistake.
+    is_whole: bool,
 }
 
 impl<T: RawValue> RawValue for OneOrList<T> {
     fn read(node: &Node, mistakes: &mut Mistakes) -> Option<Self> {
-        let items = match &node.content {
-            Content::List(nodes) => read_all(nodes, mistakes),
-            _ => vec![T::read(node, mistakes)?],
-        };
-        Some(Self { at: node.at, items })
+        Self::read_by(node, mistakes, T::read)
     }
 
     fn schema(definitions: &mut BTreeMap<&'static str, Value>) -> Value {
@@ -57,16 +91,39 @@ impl<T: RawValue> RawValue for OneOrList<T> {
     }
 }
 
-impl<T: BoundedValue> BoundedValue for OneOrList<T> {
-    fn schema_within(definitions: &mut BTreeMap<&'static str, Value>, bounds: Bounds) -> Value {
+impl<B: Copy, T: BoundedValue<B>> BoundedValue<B> for OneOrList<T> {
+    fn read_within(node: &Node, bounds: B, mistakes: &mut Mistakes) -> Option<Self> {
+        Self::read_by(node, mistakes, |node, mistakes| T::read_within(node, bounds, mistakes))
+    }
+
+    fn schema_within(definitions: &mut BTreeMap<&'static str, Value>, bounds: B) -> Value {
         let one = T::schema_within(definitions, bounds);
         json!({ "anyOf": [one, { "type": "array", "items": one }] })
     }
 }
 
+impl<T> OneOrList<T> {
+    fn read_by(node: &Node, mistakes: &mut Mistakes, read: impl Fn(&Node, &mut Mistakes) -> Option<T>) -> Option<Self> {
+        let (items, is_whole) = match &node.content {
+            Content::List(nodes) => {
+                let items = read_all(nodes, mistakes, read);
+                let is_whole = items.len() == nodes.len();
+                (items, is_whole)
+            }
+            _ => (vec![read(node, mistakes)?], true),
+        };
+        Some(Self { at: node.at, items, is_whole })
+    }
+
+    /// Whether nothing is written there. Entries with mistakes are something.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty() && self.is_whole
+    }
+}
+
 /// The valid entries. The others have been reported.
-fn read_all<T: RawValue>(nodes: &[Node], mistakes: &mut Mistakes) -> Vec<T> {
-    nodes.iter().filter_map(|node| present(node, mistakes).and_then(|node| T::read(node, mistakes))).collect()
+fn read_all<T>(nodes: &[Node], mistakes: &mut Mistakes, read: impl Fn(&Node, &mut Mistakes) -> Option<T>) -> Vec<T> {
+    nodes.iter().filter_map(|node| present(node, mistakes).and_then(|node| read(node, mistakes))).collect()
 }
 
 fn present<'n>(node: &'n Node, mistakes: &mut Mistakes) -> Option<&'n Node> {
@@ -82,6 +139,17 @@ fn present<'n>(node: &'n Node, mistakes: &mut Mistakes) -> Option<&'n Node> {
 pub struct MapOf<T> {
     pub at: SourceRange,
     pub entries: Vec<(Text, T)>,
+    /// No entry was left out for a mistake.
+    pub is_whole: bool,
+}
+
+/// The form is that of the names.
+impl BoundedValue<Form> for MapOf<Text> {
+    fn schema_within(definitions: &mut BTreeMap<&'static str, Value>, form: Form) -> Value {
+        let mut schema = Self::schema(definitions);
+        schema["propertyNames"] = json!({ "pattern": format!("^(?:{})$", (form.pattern)()) });
+        schema
+    }
 }
 
 impl<T: RawValue> RawValue for MapOf<T> {
@@ -90,7 +158,10 @@ impl<T: RawValue> RawValue for MapOf<T> {
             mistakes.report(
                 node.at,
                 format!("expected a map, found {}", node.kind()),
-                "write a name, a colon, and its value",
+                T::keys().and_then(|keys| keys.map_of(node)).map_or_else(
+                    || "write a name, a colon, and its value".to_owned(),
+                    |map| format!("each stands under a name that you choose: write `{{first: {map}}}`"),
+                ),
             );
             return None;
         };
@@ -104,7 +175,8 @@ impl<T: RawValue> RawValue for MapOf<T> {
                 read.push((Text { value: name.text.clone(), at: name.at }, value));
             }
         }
-        Some(Self { at: node.at, entries: read })
+        let is_whole = read.len() == entries.len();
+        Some(Self { at: node.at, entries: read, is_whole })
     }
 
     fn schema(definitions: &mut BTreeMap<&'static str, Value>) -> Value {
@@ -119,14 +191,24 @@ pub trait RawValue: Sized {
     /// Reads it; `None`: it was not what was expected, which has been reported.
     fn read(node: &Node, mistakes: &mut Mistakes) -> Option<Self>;
 
+    /// The keys of a section.
+    fn keys() -> Option<&'static Keys> {
+        None
+    }
+
     /// Its JSON Schema. Sections are added to `definitions` under their names.
     fn schema(definitions: &mut BTreeMap<&'static str, Value>) -> Value;
 }
 
-/// A value that has a least and a most.
-pub trait BoundedValue {
+/// A value that has bounds: a least and a most, or the form of its text.
+pub trait BoundedValue<B>: RawValue {
+    /// Reads it. The bounds say what stands there; whether the value is within them is found out later.
+    fn read_within(node: &Node, _: B, mistakes: &mut Mistakes) -> Option<Self> {
+        Self::read(node, mistakes)
+    }
+
     /// Its JSON Schema within bounds.
-    fn schema_within(definitions: &mut BTreeMap<&'static str, Value>, bounds: Bounds) -> Value;
+    fn schema_within(definitions: &mut BTreeMap<&'static str, Value>, bounds: B) -> Value;
 }
 
 /// A value with its place.
@@ -138,6 +220,129 @@ pub struct Spanned<T> {
 
 /// A text that is not parsed yet.
 pub type Text = Spanned<String>;
+
+// The forms of texts.
+
+/// The form of a text that is parsed when the configuration is compiled.
+#[derive(Clone, Copy, Debug)]
+pub struct Form {
+    /// What it is, in a word.
+    pub title: &'static str,
+    /// The same, as in "expected ..., found a list".
+    pub what: &'static str,
+    /// The help for a list or a map in its place.
+    pub instead: &'static str,
+    pub pattern: fn() -> String,
+    /// What readers of YAML make of it where it is written without quotes.
+    pub kinds: &'static [&'static str],
+    pub examples: &'static [&'static str],
+}
+
+const TEXT: &[&str] = &["string"];
+
+/// `2024` and `true` are words too.
+const WORD: &[&str] = &["string", "number", "boolean"];
+
+const WHOLE_WORD: &[&str] = &["string", "integer", "boolean"];
+
+pub const UPSTREAM: Form = Form {
+    title: "URL, or name of an upstream",
+    what: "a URL, or the name of an upstream",
+    instead: "several servers are an upstream with a name: write `upstreams: {app: {servers: [http://127.0.0.1:8000]}}`",
+    kinds: WORD,
+    pattern: grammar::upstream,
+    examples: &["http://127.0.0.1:8000", "app"],
+};
+
+pub const NAME: Form = Form {
+    title: "name",
+    what: "a name",
+    instead: "write one name, such as `login`",
+    kinds: WORD,
+    pattern: grammar::name,
+    examples: &["login"],
+};
+
+pub const KEY_PREFIX: Form = Form {
+    title: "prefix of keys",
+    what: "a prefix of keys",
+    instead: "write one such as `portcullis`",
+    kinds: WORD,
+    pattern: grammar::key_prefix,
+    examples: &["portcullis"],
+};
+
+pub const TOKEN_PLACE: Form = Form {
+    title: "place of a token",
+    what: "the place of a token",
+    instead: "write `bearer`, or where else the application looks for it, such as `cookie.access_token`",
+    kinds: TEXT,
+    pattern: grammar::token_place,
+    examples: &["bearer", "cookie.access_token"],
+};
+
+pub const SERVER: Form = Form {
+    title: "URL of a server",
+    what: "the URL of a server",
+    instead: "a server is its URL alone: write `http://127.0.0.1:8000`",
+    kinds: TEXT,
+    pattern: grammar::server_url,
+    examples: &["http://10.0.1.5:8000", "http://unix:/run/app.sock"],
+};
+
+pub const REDIS: Form = Form {
+    title: "URL of a Redis",
+    what: "the URL of a Redis",
+    instead: "write one such as `redis://127.0.0.1:6379/0`",
+    kinds: TEXT,
+    pattern: grammar::redis_url,
+    examples: &["redis://127.0.0.1:6379/0"],
+};
+
+pub const HTTP_URL: Form = Form {
+    title: "URL",
+    what: "a URL",
+    instead: "write the URL alone, such as `http://127.0.0.1:8080`",
+    kinds: TEXT,
+    pattern: grammar::http_url,
+    examples: &["https://example.com/"],
+};
+
+pub const FIELD: Form = Form {
+    title: "name of a header",
+    what: "the name of a header",
+    instead: "write one, such as `x-forwarded-for`",
+    kinds: WORD,
+    pattern: grammar::field_name,
+    examples: &["x-forwarded-for"],
+};
+
+pub const METHOD: Form = Form {
+    title: "method",
+    what: "a method",
+    instead: "write one such as `POST`",
+    kinds: WHOLE_WORD,
+    pattern: grammar::method,
+    examples: &["GET", "POST"],
+};
+
+pub const PATH: Form = Form {
+    title: "path",
+    what: "a path",
+    instead: "a route has one path: write `/login`, or a route for each",
+    kinds: TEXT,
+    pattern: grammar::path,
+    examples: &["/login", "/admin/*", "/users/{id}"],
+};
+
+pub const HOST_PATTERN: Form = Form {
+    title: "host",
+    what: "a host",
+    instead: "a route has one host: write `example.com`, or a route for each",
+    kinds: WORD,
+    pattern: grammar::host_pattern,
+    examples: &["example.com", "*.example.com"],
+};
 
 // Why a text is not valid for its key, and what to write instead.
 

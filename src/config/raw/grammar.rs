@@ -2,9 +2,14 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+pub use super::forms::{
+    FIELD, HOST_PATTERN, HTTP_URL, KEY_PREFIX, METHOD, NAME, PATH, REDIS, SERVER, TOKEN_PLACE, UPSTREAM,
+};
+use crate::rules::key::Selector;
 use crate::rules::limit::rate::unit_names;
+use crate::rules::route::METHOD_MARKS;
 use crate::words::units::{SIZES, SPANS, Span};
 
 /// A variable of the environment; `$${` is no variable.
@@ -12,6 +17,17 @@ const VARIABLE: &str = "(?:^|[^$])\\$\\{";
 
 /// Any number of what Unicode calls white space.
 const BLANK: &str = "[\\t-\\r \\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]*";
+
+/// Letters of a host's name.
+const HOST: &str = "[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?(?:\\.[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?)*\\.?";
+
+/// The name of a header, without the characters of globs.
+const FIELD_NAME: &str = "[!#$%&'+.^_`|~0-9A-Za-z-]+";
+
+const NO_BLANK: &str = "[^*?\\t-\\r \\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]";
+
+const NO_BLANK_IN_SEGMENT: &str =
+    "[^/\\\\?#*{}\\t-\\r \\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]*";
 
 /// One of these.
 const SPACE: &str = "[\\t-\\r \\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]";
@@ -110,11 +126,200 @@ pub fn rates(longest_window: u64) -> String {
     format!("{rate}(?:[;,|]{rate})*")
 }
 
+/// A selector, without those that would be globs.
+pub fn selector() -> String {
+    let forms = Selector::FORMS.iter().map(|form| match *form {
+        "header." => format!("header\\.{FIELD_NAME}"),
+        kind if kind.ends_with('.') => format!("{}\\.[^*?]*{NO_BLANK}", kind.trim_end_matches('.')),
+        word => word.replace('.', "\\."),
+    });
+    trimmed(&forms.collect::<Vec<_>>())
+}
+
+/// Methods and a path, or a path alone.
+pub fn short_match() -> String {
+    let methods = format!("{}(?:,{0})*", method_name());
+    format!("{BLANK}(?:{methods}{SPACE}+)?{}{BLANK}", path_of(NO_BLANK_IN_SEGMENT))
+}
+
+/// How a `location` of nginx begins, which reads like a method and a path.
+pub fn location() -> String {
+    format!("^{BLANK}location{SPACE}")
+}
+
+pub fn method() -> String {
+    trimmed(&[method_name()])
+}
+
+fn method_name() -> String {
+    format!("[A-Za-z0-9{}]+", METHOD_MARKS.replace('-', "\\-"))
+}
+
+/// The path of a route. That no name stands in it twice is beyond such an expression.
+pub fn path() -> String {
+    path_of("[^/\\\\?#*{}]*")
+}
+
+fn path_of(segment: &str) -> String {
+    // A server may cut what follows a `;` off a segment.
+    let segment = format!("(?:{segment}|\\{{[A-Za-z0-9_-]+\\}})");
+    format!("(?:/{segment}(?:[/\\\\]{segment})*(?:/\\*)?|/\\*)")
+}
+
+/// A host, or every host below a domain.
+pub fn host_pattern() -> String {
+    let first = "[^./#@ ,*?:\\]\\t-\\r\\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]";
+    let bracketed = "\\[[^/#@ ,*?\\]]*\\]";
+    format!("{BLANK}(?:\\*\\.)?(?:{bracketed}|{first})[^/#@ ,*?:\\]]*{BLANK}")
+}
+
+/// A name that people choose: it is part of headers and metrics.
+pub fn name() -> String {
+    let letter = "!#-)+->@-\\[\\]-~";
+    format!("[{letter}](?:[ {letter}]{{0,126}}[{letter}])?")
+}
+
+/// How keys in Redis begin.
+pub fn key_prefix() -> String {
+    NO_BLANK.replace("[^*?", "[^*?\\u0000-\\u001f\\u007f-\\u009f") + "{1,64}"
+}
+
+/// Where requests carry their token.
+pub fn token_place() -> String {
+    trimmed(&["bearer".to_owned(), format!("cookie\\.[^*?]*{NO_BLANK}"), format!("header\\.{FIELD_NAME}")])
+}
+
+pub fn field_name() -> String {
+    FIELD_NAME.to_owned()
+}
+
+/// An address and a port.
+pub fn socket_address() -> String {
+    let port = whole_number(Bounds::new(0, u16::MAX.into()));
+    let scope = whole_number(Bounds::new(0, u32::MAX.into()));
+    format!("(?:{}|\\[{}(?:%{scope})?\\]):{port}", ipv4(), ipv6())
+}
+
+/// An address, or a network.
+pub fn network() -> String {
+    let prefix = |most| whole_number(Bounds::new(0, most));
+    format!("{}(?:/{})?|{}(?:/{})?", ipv4(), prefix(32), ipv6(), prefix(128))
+}
+
+fn ipv4() -> String {
+    let byte = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])";
+    format!("{byte}(?:\\.{byte}){{3}}")
+}
+
+/// As RFC 3986 has it: `::` stands for one group or more.
+fn ipv6() -> String {
+    let group = "[0-9A-Fa-f]{1,4}";
+    let last = format!("(?:{group}:{group}|{})", ipv4());
+    let mut forms = vec![format!("(?:{group}:){{6}}{last}")];
+    for after in (0..=5).rev() {
+        let before = 5 - after;
+        let head = if before == 0 { String::new() } else { format!("(?:(?:{group}:){{0,{}}}{group})?", before - 1) };
+        forms.push(format!("{head}::(?:{group}:){{{after}}}{last}"));
+    }
+    forms.push(format!("(?:(?:{group}:){{0,5}}{group})?::{group}"));
+    forms.push(format!("(?:(?:{group}:){{0,6}}{group})?::"));
+    format!("(?:{})", forms.join("|"))
+}
+
+/// A Unix socket: the word before it, and an absolute path.
+pub fn unix_socket(word: &str, longest: usize) -> String {
+    format!("{word}/[^\\u0000-\\u001f\\u007f-\\u009f]{{0,{}}}", longest - 1)
+}
+
+/// The URL of a server: nothing stands behind its port.
+pub fn server_url() -> String {
+    let port = whole_number(Bounds::new(1, u16::MAX.into()));
+    let http = of_any_case("http");
+    let socket = unix_socket(&of_any_case("unix:"), 107);
+    format!("{http}://{socket}|{http}[Ss]?://(?:{HOST}|\\[{}\\])(?::{port})?/?", ipv6())
+}
+
+/// The URL of a server, or the name of an upstream, which is there or not.
+pub fn upstream() -> String {
+    format!("{}|[^:/]*", server_url())
+}
+
+/// The URL of a Redis. What it may hold depends on `mode`.
+pub fn redis_url() -> String {
+    "(?:redis|rediss|valkey|valkeys)://[^#?]+|unix://.*".to_owned()
+}
+
+/// A URL for the gateway to call.
+pub fn http_url() -> String {
+    let http = of_any_case("http");
+    format!("{BLANK}{http}[Ss]?://(?:{HOST}|\\[{}\\])(?::[0-9]+)?(?:[/?][!-\"$-~]*)?{BLANK}", ipv6())
+}
+
 /// Digits for the numbers within bounds, zeros before them included.
 pub fn whole_number(bounds: Bounds) -> String {
     let ranges = of_equal_digits(bounds);
     let ranges: Vec<String> = ranges.iter().map(|(first, last)| digits_between(*first, *last)).collect();
     format!("0*(?:{})", ranges.join("|"))
+}
+
+// What only several keys of a section together tell.
+
+/// The section has one of these keys, or several.
+pub fn one_of(keys: &[&str]) -> Value {
+    let choices: Vec<Value> = keys.iter().map(|key| json!({ "required": [key] })).collect();
+    json!({ "anyOf": choices })
+}
+
+/// The keys exclude each other.
+pub fn not_both(one: &str, other: &str) -> Value {
+    json!({ "not": { "required": [one, other] } })
+}
+
+/// The key has no meaning without another key of this value.
+pub fn only_with(key: &str, other: &str, value: &Value) -> Value {
+    let with = json!({ "required": [other], "properties": { other: value }, "additionalProperties": true });
+    json!({ "anyOf": [{ "not": { "required": [key] } }, with] })
+}
+
+/// At most one of these keys.
+pub fn at_most_one(keys: &[&str]) -> Value {
+    let pairs =
+        keys.iter().enumerate().flat_map(|(at, one)| keys[at + 1..].iter().map(move |other| not_both(one, other)));
+    json!({ "allOf": pairs.collect::<Vec<_>>() })
+}
+
+/// The key needs another key.
+pub fn needs(key: &str, other: &str) -> Value {
+    json!({ "anyOf": [{ "not": { "required": [key] } }, { "required": [other] }] })
+}
+
+/// Lists that may not be empty.
+pub fn filled(keys: &[&str]) -> Value {
+    let filled = json!({ "not": { "type": "array", "maxItems": 0 } });
+    let properties: Map<String, Value> = keys.iter().map(|key| ((*key).to_owned(), filled.clone())).collect();
+    json!({ "properties": properties, "additionalProperties": true })
+}
+
+/// A limit of requests in flight neither bans nor challenges.
+pub fn no_ban_of_slots() -> Value {
+    let neither = json!({ "not": { "anyOf": [{ "required": ["ban"] }, { "required": ["challenge"] }] } });
+    let then = json!({ "properties": { "then": neither }, "additionalProperties": true });
+    json!({ "anyOf": [{ "not": { "required": ["concurrent"] } }, then] })
+}
+
+/// With `redirect`, a `status` is one of a redirect.
+pub fn only_redirects() -> Value {
+    let status = json!({ "anyOf": [
+        { "enum": [301, 302, 303, 307, 308] },
+        text("status of a redirect", "30[12378]"),
+    ] });
+    let fits = json!({ "properties": { "status": status }, "additionalProperties": true });
+    json!({ "anyOf": [{ "not": { "required": ["redirect"] } }, fits] })
+}
+
+/// The section has a key at least.
+pub fn not_empty() -> Value {
+    json!({ "minProperties": 1 })
 }
 
 /// Also what is made from the environment.

@@ -25,7 +25,7 @@ section! {
     Limit {
         /// Its name in logs, metrics and headers. Counters are kept by this name. Default: the name of the route and
         /// a number.
-        name: Text,
+        name: Text => NAME,
         /// What is counted separately: a selector such as `client_ip`, a list of selectors for one key of several
         /// parts, or `[]` for one count of all requests.
         key: OneOrList<KeyPart>,
@@ -86,6 +86,19 @@ section! {
     required {
         key => "write what is counted: `key: client_ip` counts each client, `key: []` all requests together",
     }
+    rules {
+        grammar::one_of(&["rate", "concurrent"]),
+        grammar::not_both("rate", "concurrent"),
+        grammar::only_with("burst", "algorithm", &grammar::words(&[AlgorithmName::TokenBucket.as_str()])),
+        grammar::only_with("buckets", "algorithm", &grammar::words(&[AlgorithmName::BucketedWindow.as_str()])),
+        grammar::not_both("concurrent", "distinct"),
+        grammar::not_both("concurrent", "algorithm"),
+        grammar::not_both("concurrent", "cost"),
+        grammar::not_both("concurrent", "reset_on"),
+        grammar::not_both("distinct", "algorithm"),
+        grammar::not_both("distinct", "cost"),
+        grammar::no_ban_of_slots(),
+    }
 }
 
 /// One or several rates in one text.
@@ -143,6 +156,9 @@ section! {
         /// A regular expression that the whole name must match. Names that do not match share one key.
         pattern: Text,
     }
+    short {
+        number => "{v4: $}",
+    }
 }
 
 /// The key of a list of selectors of which the first that is there counts.
@@ -189,7 +205,8 @@ impl RawValue for KeyPart {
     }
 
     fn schema(definitions: &mut BTreeMap<&'static str, Value>) -> Value {
-        let selector = json!({ "title": "selector", "type": "string", "examples": Selector::FORMS });
+        let mut selector = grammar::text("selector", &grammar::selector());
+        selector["examples"] = json!(Selector::FORMS);
         let options = KeyOptions::schema(definitions);
         let one = json!({ "type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": options });
         let first = json!({

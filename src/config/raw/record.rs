@@ -2,6 +2,7 @@
 
 use super::field::section;
 use crate::config::raw::forms::{Spanned, Text};
+use crate::config::raw::grammar;
 use crate::record::RouteSeries;
 use crate::record::notify::ChannelSettings;
 use crate::record::spans::SampleRatio;
@@ -12,12 +13,15 @@ section! {
     Channel {
         /// An `http` or `https` URL to which messages are posted as JSON. The path of the URL is treated as a secret
         /// and never shown.
-        webhook: Text,
+        webhook: Text => HTTP_URL,
         /// The shortest time between two messages about the same limit and key.
         every: Spanned<Span> => SOME_TIME = Span(ChannelSettings::EVERY),
     }
     required {
         webhook => "write where messages go: `webhook: https://hooks.example.com/...`",
+    }
+    short {
+        anything => "{webhook: $}",
     }
 }
 
@@ -33,13 +37,20 @@ section! {
         /// A `CrowdSec` engine to which bans of addresses are reported.
         crowdsec: AlertedLapi,
     }
+    short {
+        path => "{file: $}",
+        anything => "{file: audit.jsonl}",
+    }
+    rules {
+        grammar::one_of(&["file", "redis_stream", "sqlite", "crowdsec"]),
+    }
 }
 
 section! {
     /// A `CrowdSec` engine that is told of bans of addresses: those that begin at this gateway, and those that are lifted.
     AlertedLapi {
         /// The URL of its Local API.
-        url: Text,
+        url: Text => HTTP_URL,
         /// The name of a machine.
         login: Text,
         /// A file with the password of the machine, one line. `cscli machines add` sets it.
@@ -65,6 +76,9 @@ section! {
     required {
         key => "name the stream: `key: portcullis:audit`",
     }
+    short {
+        anything => "{key: $}",
+    }
 }
 
 section! {
@@ -74,18 +88,26 @@ section! {
         /// under `route="other"`. `off`: none has. Default: every route.
         routes: Spanned<RouteSeries>,
     }
+    short {
+        number => "{routes: $}",
+        off => "{routes: off}",
+    }
 }
 
 section! {
     /// Spans of requests for OpenTelemetry, over OTLP/HTTP.
     Tracing {
         /// The `http` or `https` URL of a collector. `/v1/traces` is added where it is missing.
-        otlp: Text,
+        otlp: Text => HTTP_URL,
         /// The share of the requests that is traced, from 0 to 1, where a request does not say itself, by its
         /// `traceparent`, whether it is sampled.
         sample: Spanned<SampleRatio> = SampleRatio::ALL,
     }
     required {
         otlp => "write where spans go: `otlp: http://127.0.0.1:4318`",
+    }
+    short {
+        url => "{otlp: $}",
+        anything => "{otlp: \"http://127.0.0.1:4318\"}",
     }
 }

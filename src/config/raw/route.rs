@@ -10,6 +10,7 @@ use super::limit::Limit;
 use super::then::DenyResponse;
 use crate::config::diagnostic::Mistakes;
 use crate::config::raw::forms::{RawValue, Spanned, Text};
+use crate::config::raw::grammar;
 use crate::config::raw::limit::KeyPart;
 use crate::config::yaml::{Content, Node};
 use crate::rules::limit::EntrySet;
@@ -45,7 +46,9 @@ impl RawValue for Match {
     }
 
     fn schema(definitions: &mut BTreeMap<&'static str, Value>) -> Value {
-        let short = json!({ "type": "string", "examples": ["POST /login", "/admin/*"] });
+        let mut short = grammar::text("match", &grammar::short_match());
+        short["examples"] = json!(["POST /login", "/admin/*"]);
+        short["not"] = json!({ "pattern": grammar::location() });
         json!({ "anyOf": [short, Conditions::schema(definitions)] })
     }
 }
@@ -56,13 +59,13 @@ section! {
     /// Rules for the requests that match. The first route that matches a request applies to it.
     Route {
         /// Its name in logs and metrics. Default: the text of its `match`.
-        name: Text,
+        name: Text => NAME,
         /// Which requests: `POST /login` for short, or a map of conditions that must all hold.
         r#match: Match,
         /// Compare letters of the path with case.
         case_sensitive: Spanned<bool> = matches!(Case::default(), Case::Sensitive),
         /// Where these requests go: a URL, or a name from `upstreams`. Default: the default upstream.
-        upstream: Text,
+        upstream: Text => UPSTREAM,
         /// Names of lists. A client that is on none of them gets 403.
         only: OneOrList<Text>,
         /// What the application's answers mean, for limits that count failures or successes.
@@ -80,6 +83,9 @@ section! {
     }
     required {
         r#match => "write which requests it is for: `match: POST /login`, or `match: /*` for all",
+    }
+    rules {
+        grammar::filled(&["only"]),
     }
 }
 
@@ -103,17 +109,17 @@ section! {
     /// Conditions that must all hold.
     Conditions {
         /// Methods, compared without case. HEAD matches where GET does.
-        methods: OneOrList<Text>,
+        methods: OneOrList<Text> => METHOD,
         /// A path, exact, or a prefix when it ends in `/*` (`/admin/*` matches `/admin` too). `{name}` captures one
         /// segment.
-        path: Text,
+        path: Text => PATH,
         /// A regular expression that is searched for anywhere in the path, unless it has anchors. Named groups
         /// capture.
         path_regex: Text,
         /// A host name, exact or as `*.example.com`.
-        host: Text,
+        host: Text => HOST_PATTERN,
         /// Header names and globs for their values: `*` stands for any text, `?` for one character.
-        header: MapOf<Text>,
+        header: MapOf<Text> => FIELD,
         /// Names of query parameters and globs for their values.
         query: MapOf<Text>,
         /// Names of cookies and globs for their values.
@@ -123,6 +129,11 @@ section! {
         /// Instead of all others: the route is for the descriptors that Envoy asks about under this domain
         /// (`RateLimitService`), and for no request.
         domain: Text,
+    }
+    rules {
+        grammar::not_empty(),
+        grammar::not_both("path", "path_regex"),
+        grammar::filled(&["methods", "client"]),
     }
 }
 
@@ -149,6 +160,13 @@ section! {
     required {
         of => "write the selector of the user name: `of: param.username`",
     }
+    short {
+        on => "{of: param.username, cookies: [sessionid]}",
+        anything => "{of: param.username, cookies: $}",
+    }
+    rules {
+        grammar::one_of(&["cookies", "tokens"]),
+    }
 }
 
 section! {
@@ -170,7 +188,7 @@ section! {
         /// Its status: `401`, `4xx`, `400-499`, or a list of them.
         status: OneOrList<Text>,
         /// Header names and globs for their values: `*` stands for any text, `?` for one character.
-        header: MapOf<Text>,
+        header: MapOf<Text> => FIELD,
         /// A glob for the name of a cookie that the answer sets, compared with case: `wordpress_logged_in_*`. Of a
         /// list, the answer must set one cookie for each.
         cookie: OneOrList<Text>,
@@ -179,6 +197,12 @@ section! {
         body: Text,
         /// Dotted paths in its JSON body and the values there: `{error.code: bad_password}`.
         json: JsonValues,
+    }
+    short {
+        status => "{status: $}",
+    }
+    rules {
+        grammar::not_empty(),
     }
 }
 
@@ -220,5 +244,9 @@ section! {
     }
     required {
         of => "write the selector of the user name: `of: param.username`",
+    }
+    short {
+        on => "{of: param.username}",
+        anything => "{of: $}",
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::grammar;
 use super::grammar::Bounds;
 use crate::config::diagnostic::Mistakes;
-use crate::config::raw::forms::{BoundedValue, InvalidValue, RawValue, Spanned};
+use crate::config::raw::forms::{BoundedValue, Form, InvalidValue, RawValue, Spanned, Text};
 use crate::config::yaml::{Content, Node};
 use crate::record::RouteSeries;
 use crate::record::spans::{InvalidSampleRatio, SampleRatio};
@@ -58,21 +58,38 @@ impl<T: ScalarValue> RawValue for Spanned<T> {
     }
 }
 
-impl BoundedValue for Spanned<u64> {
+impl BoundedValue<Bounds> for Spanned<u64> {
     fn schema_within(_: &mut BTreeMap<&'static str, Value>, bounds: Bounds) -> Value {
         grammar::number(bounds)
     }
 }
 
-impl BoundedValue for Spanned<units::Span> {
+impl BoundedValue<Bounds> for Spanned<units::Span> {
     fn schema_within(_: &mut BTreeMap<&'static str, Value>, bounds: Bounds) -> Value {
         grammar::span(bounds)
     }
 }
 
-impl BoundedValue for Spanned<units::Size> {
+impl BoundedValue<Bounds> for Spanned<units::Size> {
     fn schema_within(_: &mut BTreeMap<&'static str, Value>, bounds: Bounds) -> Value {
         grammar::size(bounds)
+    }
+}
+
+impl BoundedValue<Form> for Text {
+    fn read_within(node: &Node, form: Form, mistakes: &mut Mistakes) -> Option<Self> {
+        if !matches!(node.content, Content::Scalar(_)) {
+            mistakes.report(node.at, format!("expected {}, found {}", form.what, node.kind()), form.instead);
+            return None;
+        }
+        Self::read(node, mistakes)
+    }
+
+    fn schema_within(_: &mut BTreeMap<&'static str, Value>, form: Form) -> Value {
+        let mut schema = grammar::text(form.title, &(form.pattern)());
+        schema["examples"] = json!(form.examples);
+        schema["type"] = json!(form.kinds);
+        schema
     }
 }
 
@@ -265,12 +282,20 @@ impl ScalarValue for SocketAddr {
     }
 
     fn schema() -> Value {
-        json!({ "title": "address with port", "type": "string", "examples": ["0.0.0.0:8080", "[::]:8080"] })
+        let mut schema = grammar::text("address with port", &grammar::socket_address());
+        schema["examples"] = json!(["0.0.0.0:8080", "[::]:8080"]);
+        schema
     }
 }
 
 /// The help for a text that is not an address with a port.
 fn socket_advice(text: &str) -> String {
+    // What nginx has behind an address, and what is around one in a URL.
+    let of_others = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let first = of_others.split_whitespace().next().unwrap_or_default().trim_end_matches([';', '/']);
+    if first != text && !first.is_empty() {
+        return if first.parse::<SocketAddr>().is_ok() { format!("write `{first}`") } else { socket_advice(first) };
+    }
     let bare = text.trim_start_matches('[').trim_end_matches(']');
     if let Ok(address) = bare.parse::<std::net::IpAddr>() {
         return format!("a port is missing: write `{}`", SocketAddr::new(address, 8080));
@@ -305,7 +330,9 @@ impl ScalarValue for IpNet {
     }
 
     fn schema() -> Value {
-        json!({ "title": "address or network", "type": "string", "examples": ["198.51.100.0/24", "2001:db8::/32"] })
+        let mut schema = grammar::text("address or network", &grammar::network());
+        schema["examples"] = json!(["198.51.100.0/24", "2001:db8::/32"]);
+        schema
     }
 }
 
@@ -342,6 +369,11 @@ mod tests {
             "write `0.0.0.0:80` for every address of this machine, or `127.0.0.1:80` for this machine alone",
         );
         advises("localhost:80", "host names are not looked up here: write `127.0.0.1:80`");
+        advises(
+            "443 ssl;",
+            "write `0.0.0.0:443` for every address of this machine, or `127.0.0.1:443` for this machine alone",
+        );
+        advises("http://10.0.0.1:80/", "write `10.0.0.1:80`");
         advises("10.0.0.1:80000", "a port is a number from 1 to 65535");
         advises("web", "write an IP address and a port, such as `0.0.0.0:8080`; host names are not looked up here");
     }

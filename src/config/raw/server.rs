@@ -84,6 +84,9 @@ section! {
     later {
         "http3" => "remove it: HTTP/3 clients also use HTTP/2",
     }
+    rules {
+        grammar::filled(&["from"]),
+    }
 }
 
 words! {
@@ -109,6 +112,9 @@ section! {
     }
     later {
         "acme" => "get the certificate with an ACME client, and name its files in `certificates`: they are read again when they change",
+    }
+    short {
+        anything => "{certificates: [{cert: tls/site.pem, key: tls/site.key}]}",
     }
 }
 
@@ -138,6 +144,11 @@ section! {
     required {
         address => "write where to listen: `address: 127.0.0.1:9090`",
     }
+    short {
+        on => "{address: 127.0.0.1:9090}",
+        number => "{address: 127.0.0.1:$}",
+        anything => "{address: $}",
+    }
 }
 
 section! {
@@ -152,6 +163,12 @@ section! {
         requests: Spanned<bool> = LogSettings::DEFAULT.requests,
         /// Write the query of each request, which may contain tokens and passwords.
         query: Spanned<bool> = LogSettings::DEFAULT.query,
+    }
+    short {
+        off => "{requests: false}",
+        on => "{requests: true}",
+        level => "{level: $}",
+        format => "{format: $}",
     }
 }
 
@@ -261,11 +278,22 @@ impl ScalarValue for ListenAddress {
                 format!("write `unix:{text}` for a Unix socket"),
             ));
         }
-        SocketAddr::parse(text).map(Self::Ip)
+        let address = SocketAddr::parse(text).map(Self::Ip);
+        match (&address, &text.split_whitespace().collect::<Vec<_>>()[..]) {
+            (Err(wrong), [first, .., "ssl" | "ssl;"]) => {
+                let port = first.rsplit(':').next().unwrap_or_default();
+                let listener = format!("{{address: 0.0.0.0:{port}, tls: {{certificates: [{CERTIFICATE}]}}}}");
+                Err(InvalidValue::with(wrong.message.clone(), format!("write `{listener}`")))
+            }
+            _ => address,
+        }
     }
 
     fn schema() -> Value {
-        json!({ "title": "address with port", "type": "string", "examples": ["0.0.0.0:8080", "[::]:8080", "unix:/run/portcullis.sock"] })
+        let socket = grammar::unix_socket(UNIX_SOCKET, LONGEST_SOCKET_PATH);
+        let mut schema = grammar::text("address with port", &format!("{}|{socket}", grammar::socket_address()));
+        schema["examples"] = json!(["0.0.0.0:8080", "[::]:8080", "unix:/run/portcullis.sock"]);
+        schema
     }
 }
 
@@ -282,6 +310,8 @@ pub fn unix_socket_path<'p>(path: &'p str, example: &str) -> Result<&'p str, Inv
     };
     Err(InvalidValue::with(format!("`{path}` {fault}"), format!("write where the socket is: `{example}`")))
 }
+
+const CERTIFICATE: &str = "{cert: tls/site.pem, key: tls/site.key}";
 
 /// The permissions of a file, as chmod takes them in digits.
 #[derive(Clone, Copy, Debug)]
@@ -309,14 +339,15 @@ impl ScalarValue for FileMode {
     }
 
     fn schema() -> Value {
-        json!({
-            "title": "text",
-            "type": ["string", "integer"],
-            "pattern": grammar::or_variable("(?:0o?[0-7]|[1-7])[0-7]{2}"),
-            "minimum": 100,
-            "maximum": 777,
-            "examples": ["0660"],
-        })
+        // Without quotes it is a number for readers of YAML, which leave out its zero.
+        let wrong: Vec<u32> = (100..=777).filter(|number| Self::parse(&number.to_string()).is_err()).collect();
+        let mut schema = grammar::text("permissions of a file", "(?:0o?)?[0-7]{3}");
+        schema["type"] = json!(["string", "integer"]);
+        schema["minimum"] = json!(100);
+        schema["maximum"] = json!(777);
+        schema["not"] = json!({ "enum": wrong });
+        schema["examples"] = json!(["0660"]);
+        schema
     }
 }
 

@@ -3,6 +3,7 @@
 use super::field::section;
 use super::forms::OneOrList;
 use crate::config::raw::forms::{Spanned, Text};
+use crate::config::raw::grammar;
 use crate::rules::limit::OnFailure;
 use crate::store::any_store::Nodes;
 use crate::store::redis::{HashSlot, Mode};
@@ -29,6 +30,15 @@ section! {
         /// where that spares calls, or `off`. The rate is kept either way.
         leases: Spanned<Leases>,
     }
+    short {
+        url => "{redis: {url: $}}",
+        memory => "{memory: {max_keys: 1000000}}",
+        anything => "{redis: {url: \"redis://127.0.0.1:6379/0\"}}",
+    }
+    rules {
+        grammar::needs("on_failure", "redis"),
+        grammar::needs("nodes", "redis"),
+    }
 }
 
 section! {
@@ -36,7 +46,7 @@ section! {
     Redis {
         /// The URL: `redis://user:password@host:6379/0`, or `rediss://` for TLS. Several for `cluster` and
         /// `sentinel`.
-        url: OneOrList<Text>,
+        url: OneOrList<Text> => REDIS,
         /// A file with the password, in place of the one in the URL. The gateway reads it for each connection to Redis, so that
         /// a changed one counts once Redis refuses the old one.
         password_file: Text,
@@ -49,13 +59,20 @@ section! {
         /// `timeout`, the server counts as down.
         wait: Spanned<u64> => REPLICAS = redis::RedisSettings::WAIT,
         /// How the name of every key begins. Gateways with the same prefix count together.
-        key_prefix: Text = redis::RedisSettings::KEY_PREFIX,
+        key_prefix: Text => KEY_PREFIX = redis::RedisSettings::KEY_PREFIX,
         /// With `mode: cluster`, what decides in which hash slot a key is: its `key`, so that all servers have as
         /// much to do, or the `client` in it, so that one call decides all limits of a client.
         hash_slot: Spanned<HashSlot> = HashSlot::default(),
     }
     required {
         url => "write where Redis is: `url: redis://127.0.0.1:6379/0`",
+    }
+    short {
+        url => "{url: $}",
+        anything => "{url: \"redis://127.0.0.1:6379/0\"}",
+    }
+    rules {
+        grammar::filled(&["url"]),
     }
 }
 
@@ -79,6 +96,9 @@ section! {
         /// Default: none, they end with the process.
         snapshot: Text,
     }
+    short {
+        number => "{max_keys: $}",
+    }
 }
 
 section! {
@@ -86,7 +106,7 @@ section! {
     Upstream {
         /// URLs of its servers, such as `http://10.0.1.5:8000`, or `http://unix:/run/app.sock` for a Unix socket. The
         /// gateway verifies the certificate of an `https://` server.
-        servers: OneOrList<Text>,
+        servers: OneOrList<Text> => SERVER,
         /// Which server gets the next request: the one with the fewest (`least_requests`, default), the next in turn
         /// (`round_robin`), or always the same for one client (`client_ip`).
         balance: Spanned<Balance>,
@@ -107,6 +127,13 @@ section! {
     }
     required {
         servers => "write where the application is: `servers: [http://127.0.0.1:8000]`",
+    }
+    short {
+        url => "{servers: $}",
+        anything => "{servers: [\"http://127.0.0.1:8000\"]}",
+    }
+    rules {
+        grammar::filled(&["servers"]),
     }
 }
 
@@ -141,6 +168,10 @@ section! {
     required {
         path => "write the path to request: `path: /healthz`",
     }
+    short {
+        path => "{path: $}",
+        on => "{path: /healthz}",
+    }
 }
 
 section! {
@@ -153,5 +184,8 @@ section! {
         response: Spanned<Span> => SOME_TIME = Span(Timeouts::DEFAULT.response),
         /// How long an unused connection is kept open.
         idle: Spanned<Span> => SOME_TIME = Span(Timeouts::DEFAULT.idle),
+    }
+    short {
+        span => "{response: $}",
     }
 }

@@ -40,6 +40,11 @@ section! {
         /// Names of webhooks in the `notify` section that get a message.
         notify: OneOrList<Text>,
     }
+    rules {
+        grammar::not_empty(),
+        grammar::at_most_one(&["deny", "delay", "tarpit", "ban", "challenge"]),
+        grammar::filled(&["ban", "notify"]),
+    }
 }
 
 impl Actions {
@@ -77,7 +82,14 @@ impl RawValue for Then {
     }
 
     fn schema(definitions: &mut BTreeMap<&'static str, Value>) -> Value {
-        json!({ "anyOf": [{ "enum": ["deny"] }, Actions::schema(definitions)] })
+        let actions = Actions::schema(definitions);
+        // `{deny: }` is the usual response.
+        if let Some(deny) = definitions.get_mut("Actions").map(|actions| &mut actions["properties"]["deny"])
+            && let Some(reference) = deny.as_object_mut().and_then(|deny| deny.remove("$ref"))
+        {
+            deny["anyOf"] = json!([{ "$ref": reference }, { "type": "null" }]);
+        }
+        json!({ "anyOf": [{ "enum": ["deny"] }, actions] })
     }
 }
 
@@ -99,9 +111,13 @@ fn report_word(word: &str, at: SourceRange, mistakes: &mut Mistakes) {
         "challenge" => mistakes.report(at, message, "write `{challenge: pow}`"),
         "notify" => mistakes.report(at, message, "write the channels: `{notify: [ops]}`"),
         _ => {
-            let help = match nearest(word, Actions::KEYS.known) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => FORMS.to_owned(),
+            let action = word.split_once(char::is_whitespace).map(|(action, value)| (action, value.trim()));
+            let help = match (action, nearest(word, Actions::KEYS.known)) {
+                (Some((action, value)), _) if Actions::KEYS.known.contains(&action) => {
+                    format!("write `{{{action}: {value}}}`")
+                }
+                (_, Some(near)) => format!("did you mean `{near}`?"),
+                (_, None) => FORMS.to_owned(),
             };
             mistakes.report(at, format!("unknown action `{word}`"), help);
         }
@@ -120,10 +136,19 @@ section! {
         /// A file with an HTML page for browsers. Other clients get the problem document.
         body_file: Text,
         /// Further response headers, by name.
-        headers: MapOf<Text>,
+        headers: MapOf<Text> => FIELD,
         /// A URL for the `Location` header: clients are redirected, with status 303 unless `status` is another
         /// redirect.
         redirect: Text,
+    }
+    short {
+        number => "{status: $}",
+        url => "{redirect: $}",
+        anything => "{body: $}",
+    }
+    rules {
+        grammar::not_both("body", "body_file"),
+        grammar::only_redirects(),
     }
 }
 

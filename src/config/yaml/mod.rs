@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 pub use self::parse::{parse, parse_foreign};
 use crate::config::diagnostic::Mistakes;
+use crate::config::load::advice_of_directive;
 use crate::config::source::SourceRange;
 
 /// The key of YAML 1.1 whose value is taken over into its map.
@@ -113,12 +114,35 @@ impl Node {
 
 // Helps for a text that is not YAML.
 
+/// The last line up to this one, counted from 1, that begins with a directive of another program, as its number, its first
+/// word, and what to write. `None`: there is none.
+pub(super) fn directive(text: &str, last: usize) -> Option<(usize, &str, String)> {
+    let lines = (1..).zip(text.lines()).take(last).collect::<Vec<_>>();
+    lines.into_iter().rev().find_map(|(number, line)| {
+        let line = line.trim();
+        let (word, value) = line.split_once(char::is_whitespace)?;
+        if !word.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
+            return None;
+        }
+        let advice = advice_of_directive(word);
+        let ends = line.strip_suffix(';').map(|_| value.trim().trim_end_matches(';').trim_end());
+        let help = match (advice, ends) {
+            (Some(advice), _) => advice.to_owned(),
+            (None, Some(value)) => format!("write a colon behind the key, and no `;`: `{word}: {value}`"),
+            (None, None) => return None,
+        };
+        Some((number, word, help))
+    })
+}
+
 /// The help for a text that is not YAML.
 pub(super) fn syntax_help(info: &str, line: &str) -> &'static str {
     let indentation = &line[..line.len() - line.trim_start().len()];
     let says = |words: &[&str]| words.iter().any(|word| info.contains(word));
     if indentation.contains('\t') {
         "indent with spaces: YAML allows no tabs there"
+    } else if line.contains("[::") && !line.contains("\"[::") {
+        "write an IPv6 address in quotes: `\"[::]:8080\"`"
     } else if says(&["quote"]) {
         "close the text with the quote that it begins with"
     } else if says(&["anchor", "alias"]) {

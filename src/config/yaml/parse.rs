@@ -8,7 +8,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span};
 use crate::config::diagnostic::Mistakes;
 use crate::config::secrets::Place;
 use crate::config::source::{Environment, InvalidVariable, SourceRange, substitute};
-use crate::config::yaml::{Content, MERGE_KEY, MapEntries, MapKey, Node, syntax_help};
+use crate::config::yaml::{Content, MERGE_KEY, MapEntries, MapKey, Node, directive, syntax_help};
 
 /// Reads the one document of a text. `None`: there is none, or a mistake was found that leaves no tree.
 pub fn parse(text: &str, source: u16, environment: Environment<'_>, mistakes: &mut Mistakes) -> Option<Node> {
@@ -270,6 +270,16 @@ impl<'t> TreeBuilder<'t> {
             None => (lines, text.lines().last().map_or(0, |last| last.chars().count())),
         };
         let at = SourceRange { source: self.source, line: number(line), column: number(column + 1), length: 1 };
+        // The parser sees only behind such a line that it is none of YAML.
+        if let Some((above, directive, help)) = directive(text, line) {
+            let length = number(directive.chars().count());
+            let column =
+                text.lines().nth(above - 1).map_or(0, |line| line.chars().count() - line.trim_start().chars().count());
+            let at = SourceRange { source: self.source, line: number(above), column: number(column + 1), length };
+            let message = format!("`{directive}` is written as nginx takes it: in YAML a key has a colon behind it");
+            self.mistakes.report(at, message, help);
+            return;
+        }
         let line = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
         let message = format!("this is not YAML: {}", error.info());
         self.mistakes.report(at, message, syntax_help(error.info(), line));

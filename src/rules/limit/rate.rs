@@ -45,7 +45,12 @@ impl Help for InvalidRate {
         let example = "write a count and a window such as `10/minute` or `10 per 3 minutes`";
         match self {
             Self::Malformed(text) => {
-                of_nginx(text).map_or_else(|| example.to_owned(), |rate| format!("write `{rate}`"))
+                let beside = if text.contains("burst") {
+                    "; a `burst` is a key of its own, beside `algorithm: token-bucket`"
+                } else {
+                    ""
+                };
+                of_nginx(text).map_or_else(|| example.to_owned(), |rate| format!("write `{rate}`{beside}"))
             }
             Self::Missing => example.to_owned(),
             Self::Zero => {
@@ -62,11 +67,13 @@ impl Help for InvalidRate {
     }
 }
 
-/// The rate that nginx writes as `10r/s`.
+/// The rate that nginx writes as `10r/s`, also among its other parameters: `zone=one:10m rate=10r/s burst=20;`.
 fn of_nginx(text: &str) -> Option<String> {
-    let (count, unit) = text.split_once("r/")?;
-    let rate = format!("{count}/{unit}");
-    rate.parse::<Rate>().is_ok().then_some(rate)
+    let rates = text.split_whitespace().map(|word| {
+        let word = word.trim_end_matches(';');
+        word.strip_prefix("rate=").unwrap_or(word).replace("r/", "/")
+    });
+    rates.into_iter().find(|rate| rate.parse::<Rate>().is_ok())
 }
 
 fn smaller<'r>(one: &'r Rate, other: &'r Rate) -> &'r Rate {

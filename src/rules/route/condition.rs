@@ -7,7 +7,7 @@ use http::Method;
 use smallvec::SmallVec;
 
 use super::path_regex::PathRegex;
-use super::pattern::{Case, InvalidPathPattern, PathPattern, of_url};
+use super::pattern::{Case, InvalidPathPattern, PathPattern, instead_of, of_others};
 use crate::rules::key::Captures;
 use crate::rules::list::ListId;
 use crate::rules::request::head::header_values;
@@ -52,6 +52,7 @@ impl Condition {
     pub fn short(text: &str, case: Case) -> Result<Self, InvalidMatch> {
         let mut words = text.split_whitespace();
         let (methods, path) = match (words.next(), words.next(), words.next()) {
+            _ if of_others(text).is_some() => return Err(InvalidMatch::Short(text.to_owned())),
             (Some(path), None, None) if path.starts_with('/') => (None, path),
             (Some(methods), Some(path), None) if !methods.starts_with('/') => (Some(methods.parse()?), path),
             _ => return Err(InvalidMatch::Short(text.to_owned())),
@@ -179,10 +180,7 @@ pub enum InvalidMatch {
 impl Help for InvalidMatch {
     fn help(&self) -> String {
         match self {
-            Self::Short(url) if url.contains("://") && !url.contains(' ') => of_url(url),
-            Self::Short(_) => {
-                "write a path, or methods and a path: `/admin/*`, `POST /login` or `GET,POST /search`".to_owned()
-            }
+            Self::Short(text) => instead_of(text),
             Self::Method(error) => error.help(),
             Self::Path(error) => error.help(),
         }
@@ -344,9 +342,10 @@ impl FromStr for MethodName {
     type Err = InvalidMethod;
 
     fn from_str(text: &str) -> Result<Self, InvalidMethod> {
-        // A token may hold a star, but no method does: an operator who writes one means every method.
+        // A token may hold more, but no method does: who writes a star means every method, and who writes a bar several.
         let method = Method::from_bytes(text.trim().to_ascii_uppercase().as_bytes());
-        let method = method.ok().filter(|method| !method.as_str().contains('*'));
+        let is_letter = |letter: char| letter.is_ascii_alphanumeric() || METHOD_MARKS.contains(letter);
+        let method = method.ok().filter(|method| method.as_str().chars().all(is_letter));
         method.map(Self).ok_or_else(|| InvalidMethod(text.trim().to_owned()))
     }
 }
@@ -374,6 +373,9 @@ impl fmt::Display for MethodSet {
         Ok(())
     }
 }
+
+/// What names of methods have beside letters and digits.
+pub const METHOD_MARKS: &str = "-_";
 
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{}", of_method(.0))]

@@ -8,7 +8,7 @@ pub mod pattern;
 pub mod table;
 
 pub use self::condition::{
-    Condition, HostPattern, InvalidHostPattern, InvalidMatch, InvalidMethod, MethodName, MethodSet,
+    Condition, HostPattern, InvalidHostPattern, InvalidMatch, InvalidMethod, METHOD_MARKS, MethodName, MethodSet,
 };
 pub use self::inclusion::{UnreachableRoute, unreachable_routes};
 pub use self::path_regex::{InvalidPathRegex, PathRegex};

@@ -6,6 +6,7 @@ use std::fmt;
 use crate::rules::key::Captures;
 use crate::rules::request::CanonicalPath;
 use crate::rules::request::path::script;
+use crate::rules::route::HostPattern;
 use crate::words::word::Help;
 
 /// Whether case matters when letters are compared.
@@ -253,7 +254,7 @@ impl Help for InvalidPathPattern {
 }
 
 /// The help for a whole URL where a path is expected.
-pub(super) fn of_url(url: &str) -> String {
+fn of_url(url: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
@@ -261,6 +262,75 @@ pub(super) fn of_url(url: &str) -> String {
         return format!("write `/{path}`");
     }
     format!("write `{{host: {host}, path: /{path}}}`; a method stands there as `methods: [POST]`")
+}
+
+/// The help for a text that is no short form of a match.
+pub(super) fn instead_of(text: &str) -> String {
+    if text.contains("://") && !text.contains(' ') {
+        return of_url(text);
+    }
+    of_others(text).map_or_else(
+        || "write a path, or methods and a path: `/admin/*`, `POST /login` or `GET,POST /search`".to_owned(),
+        |meant| format!("write `{meant}`"),
+    )
+}
+
+/// The match that the condition of another program stands for: a `location` of nginx, or a rule of Traefik. `None`: it is
+/// of neither. Also hosts that stand where a path is expected.
+pub(super) fn of_others(text: &str) -> Option<String> {
+    let text = text.trim();
+    let location = text.strip_prefix("location").filter(|rest| rest.starts_with(char::is_whitespace));
+    let condition = location.unwrap_or(text).trim().trim_end_matches(['{', ';']).trim();
+    let (word, rest) = condition.split_once(char::is_whitespace).unwrap_or((condition, ""));
+    let rest = rest.trim();
+    if !rest.is_empty() && !rest.contains(char::is_whitespace) {
+        match word {
+            "=" => return Some(rest.to_owned()),
+            "^~" => return Some(below(rest)),
+            "~" | "~*" => return Some(format!("{{path_regex: '{}'}}", rest.replace('\'', "''"))),
+            _ if word.contains('|') => return Some(format!("{} {rest}", word.replace('|', ","))),
+            _ => {}
+        }
+    }
+    if location.is_some() {
+        return (condition.starts_with('/') && rest.is_empty()).then(|| below(condition));
+    }
+    if text.contains('(') {
+        let conditions: Option<Vec<String>> = text.split("&&").map(of_rule).collect();
+        return conditions.map(|conditions| format!("{{{}}}", conditions.join(", ")));
+    }
+    if SCRIPTS.iter().any(|script| text.ends_with(script)) && !text.contains(['/', ' ']) {
+        return Some(format!("/{text}"));
+    }
+    let (host, path) = text.split_once('/').map_or((text, None), |(host, path)| (host, Some(path)));
+    let is_host = host.contains('.') && !host.starts_with('.') && host.parse::<HostPattern>().is_ok();
+    let path = path.map(|path| format!(", path: /{path}")).unwrap_or_default();
+    is_host
+        .then(|| format!("{{host: {}{path}}}", if host.contains('*') { format!("'{host}'") } else { host.to_owned() }))
+}
+
+/// One condition of Traefik, as an entry of `match`.
+fn of_rule(rule: &str) -> Option<String> {
+    let (name, value) = rule.trim().split_once('(')?;
+    let value = value.strip_suffix(')')?.trim_matches(['`', '"', '\'']);
+    if value.is_empty() || value.contains(['`', '"', ' ', ',', '(', '{']) {
+        return None;
+    }
+    match name {
+        "PathPrefix" => Some(format!("path: {}", below(value))),
+        "Path" => Some(format!("path: {value}")),
+        "Host" => Some(format!("host: {value}")),
+        "Method" => Some(format!("methods: [{value}]")),
+        _ => None,
+    }
+}
+
+/// How paths end that are no hosts.
+const SCRIPTS: [&str; 5] = [".php", ".html", ".cgi", ".aspx", ".jsp"];
+
+/// Everything below a path of which others write the beginning alone: `/api/*` for `/api` and `/api/`.
+fn below(prefix: &str) -> String {
+    format!("{}/*", prefix.trim_end_matches('/'))
 }
 
 #[cfg(test)]

@@ -2,6 +2,11 @@
 
 /// What a help contains that is advice, and why nothing can be written for it.
 pub(super) const ADVICE: &[(&str, &str)] = &[
+    ("write one anew", "it is about the whole file"),
+    ("`portcullis convert ratelimit FILE`", "a program writes the file"),
+    ("lists have names: define", "it takes two changes"),
+    ("no list holds everyone", PLACE),
+    ("write it into the `match`", PLACE),
     ("the keys here are", KEYS),
     ("its keys are", KEYS),
     ("selectors are", "a list of the selectors to choose from"),
@@ -79,6 +84,8 @@ pub(super) const FOLLOWED_BY: &[(&str, &str)] = &[
     ("the route's path has no capture", "a capture"),
     ("there is no channel", "the channel"),
     ("lets only trusted proxies connect", "the proxies, or another word"),
+    ("a `ban` of", "a shorter one of the times that a duration may be"),
+    ("expected a map, found a single value", "the map that the key takes"),
     ("would be valid for more than an hour", "a shorter one of the times that a duration may be"),
 ];
 
@@ -97,6 +104,7 @@ pub(super) const OF_THE_READER: &[(&str, &str)] = &[
     ("keep one of the two", "the second one is not read"),
     ("remove the tag", "it is not read"),
     ("use an anchor and its alias", "the value is written out"),
+    ("write one anew", "it is not the text of another program any more"),
 ];
 
 /// Texts that are no YAML: the file, and what a person replaces by what; with `$` up to the end.
@@ -107,6 +115,13 @@ pub(super) const BY_HAND: &[(&str, &str, &str)] = &[
     ("alias-bomb.yaml", "a: &a$", "lists: {names: {of: param.username, file: abusers.list}}\n"),
     ("deep.yaml", "[[[$", "[]\n"),
     ("empty.yaml", "", "listen: 0.0.0.0:8080\nupstream: http://127.0.0.1:8000\n"),
+    ("habit-nginx-include.yaml", "include /etc/portcullis/sites/*.yaml\n", ""),
+    (
+        "habit-nginx-limit-req-zone.yaml",
+        "limit_req_zone $binary_remote_addr zone=one:10m rate=1r/s;",
+        "limits: [{key: client_ip, rate: 10/second}]",
+    ),
+    ("habit-nginx-listen-ipv6.yaml", "[::]:80", "\"[::]:80\""),
     ("not-utf8.yaml", "caf\u{fffd}", "cafe"),
     ("notify-broken.yaml", "\"https://example.com/hunter2\" x", "\"https://example.com/hunter2\""),
     ("only-comments.yaml", "# nothing yet\n", "listen: 0.0.0.0:8080\nupstream: http://127.0.0.1:8000\n"),

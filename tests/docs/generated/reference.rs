@@ -126,7 +126,8 @@ fn value(schema: &Value, link: &dyn Fn(&str) -> String) -> String {
     }
     if let Some(choices) = schema["anyOf"].as_array() {
         // Any value may come from the environment: that is said once, at the top.
-        let choices = choices.iter().filter(|choice| choice["pattern"] != "(?:^|[^$])\\$\\{");
+        let is_said = |choice: &&Value| choice["pattern"] != "(?:^|[^$])\\$\\{" && choice["type"] != "null";
+        let choices = choices.iter().filter(is_said);
         let mut said: Vec<String> = choices.map(|choice| value(choice, link)).collect();
         if let [one, many] = &*said
             && *many == format!("list of {one}")
