@@ -126,7 +126,8 @@ pub async fn watch_sign_ins(state: Arc<AdminState>) {
         if waiting.front().is_some_and(|(came, _)| came.elapsed() >= OTHERS_KNOWN_AFTER) {
             // Whoever came meanwhile is looked at again, where the others may have written since.
             let known = failures_of_others(&state).await;
-            while let Some((_, success)) = waiting.pop_front_if(|(came, _)| came.elapsed() >= OTHERS_KNOWN_AFTER) {
+            let ripe = waiting.iter().take_while(|(came, _)| came.elapsed() >= OTHERS_KNOWN_AFTER).count();
+            for (_, success) in waiting.drain(..ripe) {
                 let mut failures = state.attacks.failures_of(success.account.id, now);
                 known.iter().filter_map(|of| of.get(&success.account.id)).for_each(|seen| failures.add(seen));
                 if state.attacks.is_told_now(&success, &failures, now) {

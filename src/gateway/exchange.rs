@@ -7,9 +7,9 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 
 use super::reservation::Reservation;
+use super::service::WorkerState;
 use super::snapshot::Snapshot;
 use super::stages::{Decided, Ended, Facts, Forwarded, Front, RecordedHead, RequestId};
-use super::worker_state::WorkerState;
 use crate::gateway::body::expect::BodyProgress;
 use crate::gateway::fault::{CallFault, Fault};
 use crate::gateway::headers;

@@ -24,7 +24,6 @@ pub mod service;
 pub mod snapshot;
 pub mod stages;
 pub mod tokens;
-pub mod worker_state;
 
 pub use self::admit::Arrival;
 pub use self::enforce::{HeldRequests, Passed};

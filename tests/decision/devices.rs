@@ -20,6 +20,7 @@ fn login(limits: Vec<Limit>) -> World {
     let route = world.route("POST /login", limits);
     route.outcome = Some(Arc::new(OutcomeRule::new(None, None, None)));
     route.known_clients = Some(KnownClients {
+        notify: Vec::new(),
         of: KeySpec {
             parts: vec![KeyPart { selector: "param.username".parse().unwrap(), spelling: Spelling::Usual }],
             ..KeySpec::default()

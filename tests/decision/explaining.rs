@@ -160,6 +160,7 @@ fn answers_and_what_they_bring_are_told() {
     let route = world.route("POST /login", vec![guessing, failures]);
     route.outcome = Some(Arc::new(OutcomeRule::new(None, Some(failure), None)));
     route.known_clients = Some(KnownClients {
+        notify: Vec::new(),
         of: KeySpec { parts: vec![part("param.username")], ..KeySpec::default() },
         remember: NonZeroU32::MIN,
         keep: Duration::from_secs(86_400),

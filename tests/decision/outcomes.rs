@@ -23,6 +23,7 @@ fn login_by(name: &str, limits: Vec<Limit>) -> World {
     let route = world.route("/login", limits);
     route.outcome = Some(Arc::new(OutcomeRule::new(None, None, None)));
     route.known_clients = Some(KnownClients {
+        notify: Vec::new(),
         of: KeySpec {
             parts: vec![KeyPart { selector: name.parse().unwrap(), spelling: Spelling::Usual }],
             ..KeySpec::default()

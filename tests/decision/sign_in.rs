@@ -21,6 +21,7 @@ type Known = HashMap<KeyHash, KeyHash>;
 fn rule(of: &str, cookies: &[&str]) -> SessionRule {
     let part = |text: &str| KeyPart { selector: text.parse().unwrap(), spelling: Spelling::Usual };
     SessionRule {
+        notify: Vec::new(),
         of: KeySpec { parts: of.split_whitespace().map(part).collect(), ..KeySpec::default() },
         cookies: cookies.iter().map(|name| CookieNames::new(name)).collect(),
         tokens: ["access".into()].into(),

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::support::{
-    Answer, Folder, Gateway, Origin, Received, RedisServer, Request, Response, eventually, found_within,
+    Answer, Folder, Gateway, Origin, Received, RedisServer, Request, Response, Stopwatch, eventually, found_within,
 };
 
 /// Everybody's password.
@@ -205,11 +205,11 @@ impl Running {
         let threads = (0..workers).map(|worker| {
             let (is_over, counts, request) = (Arc::clone(&is_over), Arc::clone(&counts), Arc::clone(&request));
             thread::spawn(move || {
-                let began = Instant::now();
+                let began = Stopwatch::start();
                 for number in 0.. {
                     // The rate of the attack is part of the promise.
-                    let due = began + Duration::from_secs(1) * workers * number / per_second;
-                    thread::sleep(due.saturating_duration_since(Instant::now()));
+                    let due = Duration::from_secs(1) * workers * number / per_second;
+                    thread::sleep(due.saturating_sub(began.elapsed()));
                     if is_over.load(Ordering::Relaxed) {
                         break;
                     }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use smallvec::smallvec;
 
 use crate::gateway::admit::Proofs;
+use crate::gateway::service::WorkerState;
 use crate::gateway::snapshot::Snapshot;
-use crate::gateway::worker_state::WorkerState;
 use crate::rules::challenge;
 use crate::rules::challenge::NONCE;
 use crate::rules::decision::{Batch, Charge, Denial, ListChallenge, Penalty, RoutedRequest, Settlement, Verdict};

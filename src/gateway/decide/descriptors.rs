@@ -8,9 +8,9 @@ use smallvec::SmallVec;
 
 use crate::gateway::decide::request::{FinalAction, FinalDecision, Timing};
 use crate::gateway::reservation::Reservation;
+use crate::gateway::service::WorkerState;
 use crate::gateway::snapshot::Snapshot;
 use crate::gateway::stages::{Decided, Ended, RecordedHead, RequestId};
-use crate::gateway::worker_state::WorkerState;
 use crate::listen::Connection;
 use crate::rules::client::{ClientIp, Identity};
 use crate::rules::decision::descriptors::{DescriptorCall, DescriptorPlan, DescriptorStatus, InvalidCall};

@@ -266,7 +266,9 @@ impl Episode {
             (tally.takes_part(), tally.requests() + tally.before)
         });
         shared.more_clients += left_out.len() as u64;
-        left_out.iter().for_each(|tally| shared.rest.merge(tally));
+        for tally in &left_out {
+            shared.rest.merge(tally);
+        }
         shared.rest.accounts.clear();
         let left_out = keep_heaviest(&mut shared.accounts, MOST_ACCOUNTS_SHARED, AccountTally::requests);
         shared.more_accounts += left_out.len() as u64;

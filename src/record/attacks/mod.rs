@@ -402,8 +402,9 @@ impl Gathered {
     }
 
     fn forget_old(&mut self, now: Timestamp) {
-        let over: Vec<_> = self.running.extract_if(.., |_, episode| episode.is_over(now)).map(|(_, it)| it).collect();
-        for episode in over {
+        let over: BTreeMap<_, _>;
+        (over, self.running) = mem::take(&mut self.running).into_iter().partition(|(_, episode)| episode.is_over(now));
+        for episode in over.into_values() {
             for (client, tally) in episode.clients.iter().filter(|(_, tally)| tally.is_ordinary()) {
                 self.add_user(*client, tally.signed_in, episode.last);
             }

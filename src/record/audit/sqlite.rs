@@ -32,7 +32,10 @@ CREATE TABLE IF NOT EXISTS audit (
     decision TEXT,
     address TEXT,
     ban TEXT,
-    reason TEXT
+    reason TEXT,
+    account TEXT,
+    failures INTEGER,
+    clients INTEGER
 );
 CREATE INDEX IF NOT EXISTS audit_time ON audit ("time");
 CREATE INDEX IF NOT EXISTS audit_client ON audit (client, "time");
@@ -41,7 +44,7 @@ CREATE INDEX IF NOT EXISTS audit_request ON audit (request_id);
 "#;
 
 /// In the order of [`INSERT`].
-const COLUMNS: [&str; 14] = [
+const COLUMNS: [&str; 17] = [
     "time",
     "event",
     "limit",
@@ -56,12 +59,16 @@ const COLUMNS: [&str; 14] = [
     "address",
     "ban",
     "reason",
+    "account",
+    "failures",
+    "clients",
 ];
 
 const INSERT: &str = r#"
 INSERT INTO audit
-    ("time", event, "limit", list, "key", client, until, "for", route, request_id, decision, address, ban, reason)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ("time", event, "limit", list, "key", client, until, "for", route, request_id, decision, address, ban, reason,
+     account, failures, clients)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 "#;
 
 /// How a database begins. An empty file becomes one.
@@ -89,8 +96,21 @@ impl AuditDatabase {
         connection.pragma_update(None, "journal_mode", "wal")?;
         connection.pragma_update(None, "synchronous", "normal")?;
         connection.execute_batch(SCHEMA)?;
+        add_missing_columns(&connection)?;
         Ok(Self(connection))
     }
+}
+
+/// The columns that a database of an earlier version lacks, and the type of each.
+const ADDED: [(&str, &str); 3] = [("account", "TEXT"), ("failures", "INTEGER"), ("clients", "INTEGER")];
+
+fn add_missing_columns(connection: &Connection) -> rusqlite::Result<()> {
+    for (name, kind) in ADDED {
+        if !connection.column_exists(None, "audit", name)? {
+            connection.execute_batch(&format!("ALTER TABLE audit ADD COLUMN {name} {kind}"))?;
+        }
+    }
+    Ok(())
 }
 
 impl AuditSink for AuditDatabase {

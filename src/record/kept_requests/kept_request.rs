@@ -315,7 +315,8 @@ mod tests {
         text.set(Texts { id: "2", host: "h", path: "/", ban: "", list: "l", agent: "" });
         let Texts { id, host, path, ban, list, agent } = text.get();
         assert_eq!((id, host, path, ban, list, agent), ("2", "h", "/", "", "l", ""));
-        for (sent, kept) in [(&b"curl/8"[..], "curl/8"), (b"a\xff", "a"), ("é".repeat(99).as_bytes(), &*"é".repeat(60))] {
+        for (sent, kept) in [(&b"curl/8"[..], "curl/8"), (b"a\xff", "a"), ("é".repeat(99).as_bytes(), &*"é".repeat(60))]
+        {
             assert_eq!(agent_text(sent), kept);
         }
         assert!(text.buffer.capacity() <= USUAL);
