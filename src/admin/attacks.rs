@@ -154,7 +154,7 @@ fn tell(state: &AdminState, success: Success, failures: &Failures) {
         "signed in after failures: client {client} has signed in to account {} on route {route}, {reason}",
         account.masked
     );
-    state.metrics.count_signed_in_after_failures(&route);
+    state.metrics.signed_in_after_failures(&route).inc();
     let key = account.key();
     let event = Arc::new(Event {
         route: Some(Arc::clone(&route)),

@@ -7,8 +7,7 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 
 use super::reservation::Reservation;
-use super::service::WorkerState;
-use super::snapshot::Snapshot;
+use super::snapshot::{Snapshot, WorkerState};
 use super::stages::{Decided, Ended, Facts, Forwarded, Front, RecordedHead, RequestId};
 use crate::gateway::body::expect::BodyProgress;
 use crate::gateway::fault::{CallFault, Fault};

@@ -13,7 +13,7 @@ use crate::gateway::body::expect::BodyProgress;
 use crate::gateway::exchange::Exchange;
 use crate::gateway::reservation::{Answered, Reservation, SettlementTask};
 use crate::gateway::response_body::ResponseBody;
-use crate::gateway::service::WorkerState;
+use crate::gateway::snapshot::WorkerState;
 use crate::listen::{Budget, BudgetShare, Response, SHARE_FREE};
 use crate::rules::decision::GainedSessions;
 use crate::rules::outcome::inspection::BodyEnd;

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use http::{Method, StatusCode};
-use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tokio_util::sync::ReusableBoxFuture;
 use tokio_util::task::TaskTracker;
@@ -18,7 +17,7 @@ use super::decide::descriptors;
 use super::decide::descriptors::DescriptorAnswer;
 use super::exchange::Exchange;
 use super::respond::reply;
-use super::snapshot::Snapshot;
+use super::snapshot::{Snapshot, WorkerState};
 use super::stages::Facts;
 use super::{exchange, handle};
 use crate::gateway::body::expect::BodyProgress;
@@ -203,28 +202,4 @@ impl fmt::Debug for PooledFuture {
 thread_local! {
     static POOL: RefCell<FreeList<ReusableBoxFuture<'static, Response<ResponseBody>>>> =
         const { RefCell::new(FreeList::empty()) };
-}
-
-// What the requests of one worker share.
-
-/// The state of one worker. Every request in progress keeps a reference to it.
-#[derive(Debug)]
-pub struct WorkerState {
-    pub(super) live: Arc<ArcSwap<Snapshot>>,
-    pub(super) store: Arc<AnyStore>,
-    pub(super) pool: Pool,
-    pub(super) held_requests: HeldRequests,
-    /// Requests whose client has disconnected, but whose outcome is still awaited.
-    pub(super) detached: TaskTracker,
-    pub(super) clock: Clock,
-}
-
-impl WorkerState {
-    /// Runs the rest of a request whose client has disconnected.
-    pub(super) fn spawn_detached(&self, rest: impl Future<Output = ()> + Send + 'static) {
-        // Without a runtime this worker has ended.
-        if let Ok(runtime) = Handle::try_current() {
-            self.detached.spawn_on(rest, &runtime);
-        }
-    }
 }

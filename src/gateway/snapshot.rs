@@ -4,8 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use tokio::runtime::Handle;
+use tokio_util::task::TaskTracker;
 
 use super::tokens::TokenVerifier;
+use crate::gateway::enforce::HeldRequests;
 use crate::gateway::header_kind::SignificantHeaders;
 use crate::gateway::pages::OperatorPages;
 use crate::gateway::ratelimit_headers::{HeaderStyle, RateLimitHeaders};
@@ -14,7 +17,9 @@ use crate::rules::client::{ClientIp, Reputation, TrustedProxies};
 use crate::rules::decision::Policy;
 use crate::rules::list::AddressSet;
 use crate::rules::route::KnownBy;
-use crate::upstream::Upstream;
+use crate::store::AnyStore;
+use crate::upstream::{Pool, Upstream};
+use crate::words::clock::Clock;
 
 /// Everything that requests need from the configuration. A request keeps the snapshot that it started with.
 #[derive(Debug)]
@@ -144,5 +149,29 @@ impl FollowedLists {
 impl FromIterator<LiveAddresses> for FollowedLists {
     fn from_iter<I: IntoIterator<Item = LiveAddresses>>(lists: I) -> Self {
         Self(lists.into_iter().collect())
+    }
+}
+
+// What the requests of one worker share.
+
+/// The state of one worker. Every request in progress keeps a reference to it.
+#[derive(Debug)]
+pub struct WorkerState {
+    pub(super) live: Arc<ArcSwap<Snapshot>>,
+    pub(super) store: Arc<AnyStore>,
+    pub(super) pool: Pool,
+    pub(super) held_requests: HeldRequests,
+    /// Requests whose client has disconnected, but whose outcome is still awaited.
+    pub(super) detached: TaskTracker,
+    pub(super) clock: Clock,
+}
+
+impl WorkerState {
+    /// Runs the rest of a request whose client has disconnected.
+    pub(super) fn spawn_detached(&self, rest: impl Future<Output = ()> + Send + 'static) {
+        // Without a runtime this worker has ended.
+        if let Ok(runtime) = Handle::try_current() {
+            self.detached.spawn_on(rest, &runtime);
+        }
     }
 }

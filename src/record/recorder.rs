@@ -85,6 +85,9 @@ impl Recorder {
         let named = policy.routes.all().iter().map(|route| CountedRoute::Named(Arc::clone(&route.name)));
         let routes: Vec<RouteMetrics> =
             [CountedRoute::NoRoute].into_iter().chain(named).map(RouteMetrics::new).collect();
+        for route in policy.routes.all().iter().filter(|route| route.outcome.is_some()) {
+            drop(metrics.signed_in_after_failures(&route.name));
+        }
         // Requests on no route are not waited for: every gateway has their series.
         routes[0].durations(metrics);
         Self {

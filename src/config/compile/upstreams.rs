@@ -452,9 +452,7 @@ mod tests {
         check("http://u:p@app", Err("remove the part before the `@`"));
         check("https://a_b.-", Err("write one with a DNS name or an IP address, such as `https://app.internal`"));
         check("http://a b", Err("write `http://a`: requests go to the server with the fewest"));
-        for url in
-            ["http://", "http://:80", "http://app:", "http://app:0", "http://app:99999", "http://[::1"]
-        {
+        for url in ["http://", "http://:80", "http://app:", "http://app:0", "http://app:99999", "http://[::1"] {
             check(url, Err(EXAMPLE));
         }
     }

@@ -7,8 +7,7 @@ use std::time::Duration;
 use smallvec::smallvec;
 
 use crate::gateway::admit::Proofs;
-use crate::gateway::service::WorkerState;
-use crate::gateway::snapshot::Snapshot;
+use crate::gateway::snapshot::{Snapshot, WorkerState};
 use crate::rules::challenge;
 use crate::rules::challenge::NONCE;
 use crate::rules::decision::{Batch, Charge, Denial, ListChallenge, Penalty, RoutedRequest, Settlement, Verdict};

@@ -8,8 +8,7 @@ use smallvec::SmallVec;
 
 use crate::gateway::decide::request::{FinalAction, FinalDecision, Timing};
 use crate::gateway::reservation::Reservation;
-use crate::gateway::service::WorkerState;
-use crate::gateway::snapshot::Snapshot;
+use crate::gateway::snapshot::{Snapshot, WorkerState};
 use crate::gateway::stages::{Decided, Ended, RecordedHead, RequestId};
 use crate::listen::Connection;
 use crate::rules::client::{ClientIp, Identity};

@@ -82,9 +82,10 @@ impl Metrics {
         self.found_keys.lock().entry((Arc::clone(limit), found)).or_default().clone()
     }
 
-    /// Counts a sign-in to an account that failed before.
-    pub fn count_signed_in_after_failures(&self, route: &str) {
-        self.counted.signed_in_after_failures.get_or_create(&RouteLabels { route: route.to_owned() }).inc();
+    /// Sign-ins on a route to accounts that failed before. It is there from the start of a route on, so that an alert sees the
+    /// first of them.
+    pub fn signed_in_after_failures(&self, route: &str) -> Counter {
+        self.counted.signed_in_after_failures.get_or_create(&RouteLabels { route: route.to_owned() }).clone()
     }
 
     /// Counts a reload.
@@ -98,6 +99,7 @@ impl Metrics {
         let _scrape = self.scrape.lock();
         self.counted.requests.show(&gauges.routes);
         self.counted.outcomes.show(&gauges.routes);
+        self.counted.signed_in_after_failures.show(&gauges.routes);
         self.counted.request_duration.show(&gauges.routes);
         self.counted.decision_duration.show(&gauges.routes);
         let mut read = Registry::default();

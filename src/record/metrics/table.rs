@@ -38,7 +38,7 @@ counted! {
     limit_decisions: Family<LimitLabels, Counter> = "portcullis_limit_decisions", "Decisions of each limit";
     outcomes: RouteFamily<OutcomeLabels, Counter> =
         "portcullis_outcomes", "Outcomes of the applications' answers; unknown: there was no answer, or it does not say";
-    signed_in_after_failures: Family<RouteLabels, Counter> =
+    signed_in_after_failures: RouteFamily<RouteLabels, Counter> =
         "portcullis_signed_in_after_failures", "Sign-ins to accounts that failed several times within the hour, by other clients than known ones";
     request_duration: RouteFamily<RouteLabels, Histogram> =
         "portcullis_request_duration_seconds",
