@@ -100,8 +100,8 @@ fn attack(report: &AttackReport) -> Attack {
 /// How often successes are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// After so long all that other gateways have seen before the success is in Redis: they write it every two seconds.
-const OTHERS_KNOWN_AFTER: Duration = Duration::from_millis(2500);
+/// After so long all that other gateways have seen before the success is in Redis: they write it every second.
+const OTHERS_KNOWN_AFTER: Duration = Duration::from_millis(1500);
 
 /// More successes do not wait for what others have seen.
 const MOST_WAITING: usize = 10_000;

@@ -164,9 +164,11 @@ impl Notification {
         let key: Vec<_> = key.iter().map(|(selector, value)| format!("{selector}={value}")).collect();
         let details = [
             event.limit.as_deref().map(|limit| format!(" by {limit}")),
+            event.account.as_ref().map(|failed| format!(" of {}", failed.account.masked)),
             (!key.is_empty()).then(|| format!(" of {}", key.join(" "))),
             event.client.map(|client| format!(", client {client}")),
             event.until.map(|until| format!(", until {until}")),
+            event.account.as_ref().and(event.reason.as_deref()).map(|reason| format!(", {reason}")),
             (*suppressed > 0).then(|| format!(", {suppressed} more since the last message")),
         ];
         sentence.extend(details.into_iter().flatten());

@@ -52,8 +52,8 @@ fn top_shows_who_asks_most() {
     }
     let ended = gateway.run(&["top"]);
     let lines: Vec<_> = ended.stdout.lines().collect();
-    assert!(lines[0].starts_with("CLIENT     DENIED  REQUESTS  FIRST"), "{ended:?}");
-    assert!(lines[1].starts_with("127.0.0.1  3       4         2"), "{ended:?}");
+    assert!(lines[0].starts_with("CLIENT     DENIED  FAILED  REQUESTS  FIRST"), "{ended:?}");
+    assert!(lines[1].starts_with("127.0.0.1  3       0       4         2"), "{ended:?}");
     let ended = gateway.run(&["top", "pace", "--by", "requests", "-n", "1", "--minutes", "60", "--format", "json"]);
     assert_eq!(ended.json()[0]["key"]["client_ip"], "127.0.0.1", "{ended:?}");
     let ended = gateway.run(&["top", "pase"]);

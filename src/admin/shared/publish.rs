@@ -24,7 +24,7 @@ use crate::words::clock::{Timestamp, wall};
 const INTERVAL: Duration = Duration::from_secs(4);
 
 /// A sign-in that follows failures on another gateway is an event within five seconds.
-const FAILURES_INTERVAL: Duration = Duration::from_secs(2);
+const FAILURES_INTERVAL: Duration = Duration::from_secs(1);
 
 /// When Redis is tried again. While it is known to be down, that costs nothing.
 const RETRY: Duration = Duration::from_millis(500);

@@ -14,6 +14,9 @@ use crate::words::units::counted;
 /// Fewer requests are no attack.
 const FEWEST_REQUESTS: u64 = 20;
 
+/// Nor are fewer in a minute, on average: users who mistype come as often.
+const FEWEST_A_MINUTE: u64 = 5;
+
 /// How many agents and accounts are named.
 const MOST_NAMED: usize = 20;
 
@@ -103,7 +106,8 @@ impl AttackReport {
             sum.failed += tally.failed;
             sum.signed_in += tally.signed_in;
         }
-        if sum.requests() < FEWEST_REQUESTS {
+        let seconds = episode.last.since(episode.since).as_secs();
+        if sum.requests() < FEWEST_REQUESTS || sum.requests() * 60 < FEWEST_A_MINUTE * seconds {
             return None;
         }
         let mut names: Vec<AccountTally> = episode.accounts.values().filter(|it| it.is_attacked()).cloned().collect();
