@@ -273,7 +273,7 @@ const FEWEST_RECENT: u64 = 5;
 const HEAVY: u64 = 10;
 
 /// So many denied requests of a second are looked at, each for as many as there are.
-const MOST_DENIED: u64 = 2000;
+const MOST_DENIED: u64 = 500;
 
 /// So many attacks that are over are kept.
 const MOST_FINISHED: usize = 32;
@@ -321,12 +321,23 @@ impl Gathered {
         self.add(route, Signal { at, client, kind, account, agent, weight: 1 });
     }
 
+    /// Requests that are alike become one signal, so that the many of a flood cost hardly more than the first.
     fn take_denied(&mut self, kept: &KeptRequests) {
-        let mut denied = Vec::new();
+        let mut denied: Vec<(Arc<str>, Signal)> = Vec::new();
+        let mut places = hashbrown::HashMap::new();
         self.next_denied = kept.visit_since(self.next_denied, MOST_DENIED, |request, weight| {
-            if let Some(route) = request.route_name().filter(|_| request.decision.is_denial()) {
-                denied.push((Arc::clone(route), denied_signal(request, weight)));
+            let Some(route) = request.route_name().filter(|_| request.decision.is_denial()) else { return };
+            let of_account = request.limits.iter().filter_map(|met| met.key.as_ref()).find(|key| key.has_name());
+            let account = of_account.map(|key| Arc::as_ptr(key).addr());
+            let alike = (request.client, request.facts.limit, account, route.as_ptr().addr());
+            let known = places.get(&alike).and_then(|place: &usize| denied.get_mut(*place));
+            if let Some((_, signal)) = known.filter(|(_, signal)| &*signal.agent == request.agent()) {
+                signal.weight += weight;
+                signal.at = signal.at.max(request.facts.came);
+                return;
             }
+            places.insert(alike, denied.len());
+            denied.push((Arc::clone(route), denied_signal(request, weight)));
         });
         for (route, signal) in denied {
             self.add(route, signal);

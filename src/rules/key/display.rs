@@ -102,6 +102,11 @@ impl OperatorKey {
         Self { parts: spec.parts.iter().zip(key.parts()).enumerate().map(part).collect() }
     }
 
+    /// Whether a part of it is the name of a user.
+    pub fn has_name(&self) -> bool {
+        self.parts.iter().any(|part| part.masked.is_some())
+    }
+
     /// The key of a client, as the network that it is counted by.
     pub fn of_client(network: IpNet) -> Self {
         let selector = Selector::ClientIp(None).to_string();
