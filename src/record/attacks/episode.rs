@@ -277,6 +277,42 @@ impl Episode {
     }
 }
 
+// Whether a route is attacked.
+
+/// Fewer on one gateway are no attack yet.
+pub(super) const FEWEST_RECENT: u64 = 5;
+
+/// A client that has so many alone attacks, whatever else is asked of the route.
+const HEAVY: u64 = 10;
+
+/// The recent requests of a route.
+#[derive(Debug, Default)]
+pub(super) struct RouteCounts {
+    pub(super) clients: HashMap<IpAddr, ClientTally>,
+}
+
+impl RouteCounts {
+    fn attackers(&self) -> impl Iterator<Item = &ClientTally> {
+        self.clients.values().filter(|tally| tally.takes_part())
+    }
+
+    pub(super) fn suspicious(&self) -> u64 {
+        self.attackers().map(ClientTally::suspicious).sum()
+    }
+
+    /// `all`: how many requests the route had in the same time. Most sign-ins fail, or a twentieth of all requests is denied.
+    pub(super) fn is_attack(&self, all: u64) -> bool {
+        let sum = |of: fn(&ClientTally) -> u64| self.attackers().map(of).sum::<u64>();
+        let (denied, failed) = (sum(|it| it.denied), sum(|it| it.failed));
+        let outcomes: u64 = self.clients.values().map(|it| it.failed + it.signed_in).sum();
+        failed >= FEWEST_RECENT && failed * 2 >= outcomes || denied >= FEWEST_RECENT && denied * 20 >= all
+    }
+
+    pub(super) fn is_heavy(&self, client: IpAddr) -> bool {
+        self.clients.get(&client).is_some_and(|it| it.takes_part() && it.suspicious() >= HEAVY)
+    }
+}
+
 /// The value of a key, where there is room for it.
 fn bounded<K: Eq + Hash, V: Default>(map: &mut HashMap<K, V>, key: K, most: usize) -> Option<&mut V> {
     if map.len() >= most && !map.contains_key(&key) {

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use siphasher::sip::SipHasher13;
 use smallvec::SmallVec;
 
-use self::episode::{ClientTally, Episode, Signal, SignalKind};
+use self::episode::{ClientTally, Episode, FEWEST_RECENT, RouteCounts, Signal, SignalKind};
 use self::failed_accounts::{ENOUGH_FAILURES, FailedAccounts, Failures};
 use self::report::AttackReport;
 use super::kept_requests::{KeptRequest, KeptRequests, agent_text};
@@ -266,12 +266,6 @@ const RECENT: Duration = Duration::from_secs(60);
 /// So many requests are remembered of that time.
 const MOST_RECENT: usize = 16_384;
 
-/// Fewer on one gateway are no attack yet.
-const FEWEST_RECENT: u64 = 5;
-
-/// A client that has so many alone attacks, whatever else is asked of the route.
-const HEAVY: u64 = 10;
-
 /// So many denied requests of a second are looked at, each for as many as there are.
 const MOST_DENIED: u64 = 500;
 
@@ -454,34 +448,6 @@ impl Gathered {
         users.truncate(MOST_USERS_SHARED);
         users.sort_unstable();
         AttackRecord { episodes, users }
-    }
-}
-
-/// The recent requests of a route.
-#[derive(Debug, Default)]
-struct RouteCounts {
-    clients: HashMap<IpAddr, ClientTally>,
-}
-
-impl RouteCounts {
-    fn attackers(&self) -> impl Iterator<Item = &ClientTally> {
-        self.clients.values().filter(|tally| tally.takes_part())
-    }
-
-    fn suspicious(&self) -> u64 {
-        self.attackers().map(ClientTally::suspicious).sum()
-    }
-
-    /// `all`: how many requests the route had in the same time. Most sign-ins fail, or a twentieth of all requests is denied.
-    fn is_attack(&self, all: u64) -> bool {
-        let sum = |of: fn(&ClientTally) -> u64| self.attackers().map(of).sum::<u64>();
-        let (denied, failed) = (sum(|it| it.denied), sum(|it| it.failed));
-        let outcomes: u64 = self.clients.values().map(|it| it.failed + it.signed_in).sum();
-        failed >= FEWEST_RECENT && failed * 2 >= outcomes || denied >= FEWEST_RECENT && denied * 20 >= all
-    }
-
-    fn is_heavy(&self, client: IpAddr) -> bool {
-        self.clients.get(&client).is_some_and(|it| it.takes_part() && it.suspicious() >= HEAVY)
     }
 }
 
