@@ -109,6 +109,13 @@ fn a_sign_in_of_the_attacker_is_told_whichever_gateway_saw_the_failures() {
     let line = said.iter().find(|line| line.contains("signed in after failures")).expect("a line of the log");
     assert!(line.contains("WARN") && line.contains("6 failures from 6 clients") && !line.contains("bob"), "{line}");
     assert_eq!(night.metric(0, "portcullis_signed_in_after_failures_total{route=\"login\"}"), 1);
+    // The webhook of the route hears of it once, without the name too.
+    let messages = night.messages();
+    let [message] = &messages[..] else { panic!("{messages:?}") };
+    assert_eq!((&message["event"], &message["failures"]), (&"signed_in_after_failures".into(), &6.into()));
+    let text = message["text"].as_str().expect("a sentence");
+    assert!(text.contains("b***") && text.contains("after 6 failures from 6 clients"), "{text}");
+    assert!(!message.to_string().contains("bob"), "{message}");
     // Whoever mistypes now and then is no event.
     for password in ["wrong", "wronger", "right"] {
         night.sign_in(0, "127.31.0.1", "carol", password);

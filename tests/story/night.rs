@@ -18,6 +18,7 @@ const RIGHT: &str = "right";
 pub(crate) struct Night {
     pub(crate) gateways: [Gateway; 2],
     _application: Origin,
+    webhook: Origin,
     _redis: RedisServer,
 }
 
@@ -48,12 +49,15 @@ impl Attempt {
 impl Night {
     pub(crate) fn begin() -> Self {
         let (application, redis) = (Origin::answering(application), RedisServer::start());
+        let webhook = Origin::answering(|_| Answer::ok(""));
         let config = format!(
             "admin: {{address: 127.0.0.1:0}}\nlog: {{requests: false}}\nupstream: {}\n\
              store: {{redis: {{url: \"{}\", timeout: 1s}}}}\n\
+             notify: {{ops: {{webhook: \"{}/hook\"}}}}\n\
              routes:\n\
              - name: login\n  match: POST /login\n\
              \x20 outcome: {{success: {{status: 302}}, failure: {{status: 401}}}}\n\
+             \x20 known_clients: {{of: param.username, notify: [ops]}}\n\
              \x20 limits:\n\
              \x20 - {{name: guesses, key: param.username, rate: 20/minute, count: failures}}\n\
              \x20 - {{name: pace, key: client_ip, rate: 60/minute}}\n\
@@ -61,9 +65,10 @@ impl Night {
              \x20 limits: [{{name: search-pace, key: client_ip, rate: 60/minute}}]\n",
             application.url(),
             redis.url(),
+            webhook.url(),
         );
         let gateways = [Gateway::start(&config), Gateway::start(&config)];
-        let night = Self { gateways, _application: application, _redis: redis };
+        let night = Self { gateways, _application: application, webhook, _redis: redis };
         eventually("the gateways know each other", || {
             (0..2).all(|gateway| night.api(gateway, "status")["gateways"].as_array().map(Vec::len) == Some(2))
         });
@@ -95,6 +100,13 @@ impl Night {
             let named = |event: &&Value| event["account"].as_str().is_some_and(|name| name.starts_with(account));
             events.iter().find(named).cloned().ok_or_else(|| format!("no event for {account}: {events:?}"))
         })
+    }
+
+    /// What the webhook was sent, once there is something.
+    #[track_caller]
+    pub(crate) fn messages(&self) -> Vec<Value> {
+        eventually("the webhook hears of it", || self.webhook.count() > 0);
+        self.webhook.requests().iter().map(|request| serde_json::from_str(&request.text()).expect("JSON")).collect()
     }
 
     /// An attack that is named by either gateway.

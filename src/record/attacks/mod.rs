@@ -157,12 +157,8 @@ impl Attacks {
             return;
         };
         let is_success = outcome == Outcome::Success;
-        let mut notes = self.notes.lock();
-        let notes = if is_success { &mut notes.successes } else { &mut notes.failures };
-        if notes.len() >= MOST_NOTES {
-            return;
-        }
-        notes.push(Note {
+        // Made before the lock is taken, which all cores share.
+        let note = Note {
             at,
             route: Arc::clone(route),
             client: request.identity.client.address(),
@@ -173,7 +169,12 @@ impl Attacks {
                 request_id: request.request_id.into(),
                 channels: channels.to_vec(),
             }),
-        });
+        };
+        let mut notes = self.notes.lock();
+        let notes = if is_success { &mut notes.successes } else { &mut notes.failures };
+        if notes.len() < MOST_NOTES {
+            notes.push(note);
+        }
     }
 
     /// The work of a second: takes the notes and the requests that were denied since. `history` is read where it must be known
@@ -317,7 +318,8 @@ impl Gathered {
 
     /// Requests that are alike become one signal, so that the many of a flood cost hardly more than the first.
     fn take_denied(&mut self, kept: &KeptRequests) {
-        let mut denied: Vec<(Arc<str>, Signal)> = Vec::new();
+        // Each with the key of its account, so that no other key comes to its address meanwhile.
+        let mut denied: Vec<(Arc<str>, Signal, Option<Arc<OperatorKey>>)> = Vec::new();
         let mut places = hashbrown::HashMap::new();
         self.next_denied = kept.visit_since(self.next_denied, MOST_DENIED, |request, weight| {
             let Some(route) = request.route_name().filter(|_| request.decision.is_denial()) else { return };
@@ -325,15 +327,15 @@ impl Gathered {
             let account = of_account.map(|key| Arc::as_ptr(key).addr());
             let alike = (request.client, request.facts.limit, account, route.as_ptr().addr());
             let known = places.get(&alike).and_then(|place: &usize| denied.get_mut(*place));
-            if let Some((_, signal)) = known.filter(|(_, signal)| &*signal.agent == request.agent()) {
+            if let Some((_, signal, _)) = known.filter(|(_, signal, _)| &*signal.agent == request.agent()) {
                 signal.weight += weight;
                 signal.at = signal.at.max(request.facts.came);
                 return;
             }
             places.insert(alike, denied.len());
-            denied.push((Arc::clone(route), denied_signal(request, weight)));
+            denied.push((Arc::clone(route), denied_signal(request, weight), of_account.map(Arc::clone)));
         });
-        for (route, signal) in denied {
+        for (route, signal, _) in denied {
             self.add(route, signal);
         }
     }

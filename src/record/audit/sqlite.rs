@@ -135,3 +135,35 @@ fn insert_event(insert: &mut Statement<'_>, event: &Event) -> rusqlite::Result<u
     let column = |name: &&str| texts.iter().find(|(known, _)| known == name).map(|(_, text)| &**text);
     insert.execute(params_from_iter(COLUMNS.iter().map(column)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::attacks::{Account, AccountId};
+    use crate::record::event::{EventKind, FailedAccount};
+
+    #[test]
+    fn a_database_of_an_earlier_version_gets_the_columns_that_it_lacks() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.db");
+        let before = SCHEMA
+            .replace("reason TEXT,\n    account TEXT,\n    failures INTEGER,\n    clients INTEGER\n", "reason TEXT\n");
+        assert!(!before.contains("account"));
+        let old = Connection::open(&path).unwrap();
+        old.execute_batch(&before).unwrap();
+        old.execute_batch("INSERT INTO audit (\"time\", event) VALUES ('2026-01-01T00:00:00.000Z', 'reload')").unwrap();
+        drop(old);
+        // It is opened at every start.
+        drop(AuditDatabase::open(&path).unwrap());
+        let mut database = AuditDatabase::open(&path).unwrap();
+        let account = Account { id: AccountId(1), name: "alice".into(), masked: "a***".into() };
+        let account = Some(FailedAccount { account, failures: 7, clients: 3 });
+        database.write(&[Arc::new(Event { account, ..Event::new(EventKind::SignedInAfterFailures) })]).unwrap();
+        let rows = "SELECT event, account, failures, clients FROM audit ORDER BY id";
+        let mut rows = database.0.prepare(rows).unwrap();
+        let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))).unwrap();
+        let rows: Vec<(String, Option<String>, Option<u32>, Option<u32>)> = rows.map(Result::unwrap).collect();
+        let signed_in = ("signed_in_after_failures".to_owned(), Some("a***".to_owned()), Some(7), Some(3));
+        assert_eq!(rows, [("reload".to_owned(), None, None, None), signed_in]);
+    }
+}
