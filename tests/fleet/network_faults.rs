@@ -190,7 +190,8 @@ impl Seen {
         (0..KEYS).map(of_key).max().unwrap_or(0)
     }
 
-    /// While the network is whole, no window holds more than the limit, and some are full.
+    /// While the network is whole, no window holds more than the limit. Some are full: not in every span, since a busy machine
+    /// may ask for less.
     ///
     /// A machine that stalls may exhaust a gateway's patience with Redis in a whole network too. The gateway logs this, and
     /// grants its share under `local`: a window may hold that as well. Not every span between the faults is such a one.
@@ -198,20 +199,22 @@ impl Seen {
     fn is_exact_between(&self, spans: &[Span]) {
         let begins = std::iter::once(Duration::ZERO).chain(spans.iter().map(|span| span.normal + WINDOW));
         let ends = spans.iter().map(|span| span.broken).chain([Duration::MAX]);
-        let mut whole = 0;
+        let (mut whole, mut fullest_of_all) = (0, [0; POLICIES.len()]);
         for (begin, end) in begins.zip(ends) {
             let alone = outages::gateways_without_redis(&self.outages, begin, end).len();
             whole += usize::from(alone == 0);
-            for (name, share) in POLICIES.iter().zip([0, SHARE]) {
+            for ((name, share), fullest_of_all) in POLICIES.iter().zip([0, SHARE]).zip(&mut fullest_of_all) {
                 let fullest = self.fullest(name, &[0, 1, 2], begin, end);
-                let allowed = MOST..=MOST + alone * share;
+                *fullest_of_all = fullest.max(*fullest_of_all);
+                let allowed = MOST + alone * share;
                 assert!(
-                    allowed.contains(&fullest),
-                    "/{name} between {begin:?} and {end:?}: {fullest}, not {allowed:?}: {:?}",
+                    fullest <= allowed,
+                    "/{name} between {begin:?} and {end:?}: {fullest} of {allowed}: {:?}",
                     self.outages
                 );
             }
         }
+        assert!(fullest_of_all.iter().all(|&fullest| fullest >= MOST), "no window is full: {fullest_of_all:?}");
         assert!(whole > 0, "some gateway had no Redis in every span: {:?}", self.outages);
     }
 

@@ -69,8 +69,10 @@ impl Drop for Overheard {
 fn command(line: &str) -> Option<String> {
     let (from, said) = line.split_once("] ")?;
     let name = said.trim_start_matches('"').split('"').next()?.to_ascii_lowercase();
-    // With `hget` one task asks every half second for bans and sessions that it has missed.
-    let is_beside = ["echo", "ping", "dbsize", "info", "role", "client", "hget"].contains(&name.as_str());
+    // With `hget` one task asks every half second for bans and sessions that it has missed; and once a second gateways tell
+    // each other which accounts failed, however many did.
+    let is_beside = ["echo", "ping", "dbsize", "info", "role", "client", "hget"].contains(&name.as_str())
+        || said.contains(":{records}");
     (!from.ends_with(" lua") && !is_beside).then_some(name)
 }
 

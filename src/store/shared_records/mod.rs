@@ -119,6 +119,9 @@ fn place(gateway: &str, field: &str) -> String {
 /// A gateway that writes nothing else writes its presence this often.
 pub(super) const SIGN_OF_LIFE_EVERY: Duration = Duration::from_secs(60);
 
+/// So does one that hears no questions, before the others take it for gone.
+pub(super) const UNASKED_SIGN_OF_LIFE_EVERY: Duration = Duration::from_secs(3);
+
 /// A gateway whose presence is older has missed two of them.
 const SIGN_OF_LIFE_LATE: Duration = Duration::from_secs(150);
 

@@ -9,7 +9,9 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::store::redis::{QuestionsToAnswer, RecordsUnavailable, Registration};
-use crate::store::shared_records::{Field, MAX_FIELD, Presence, SIGN_OF_LIFE_EVERY, SharedRecords};
+use crate::store::shared_records::{
+    Field, MAX_FIELD, Presence, SIGN_OF_LIFE_EVERY, SharedRecords, UNASKED_SIGN_OF_LIFE_EVERY,
+};
 use crate::words::clock::{Clock, Timestamp};
 
 /// The name of the field with the [`Presence`].
@@ -53,7 +55,7 @@ impl SharedRecords {
         let is_registration_due = written.is_registration_due();
         let is_over = self.is_over.load(Ordering::Acquire);
         let is_same = listens == written.presence.listens && is_over == written.presence.is_over;
-        let is_due = is_registration_due || written.is_sign_of_life_due() || !listens;
+        let is_due = is_registration_due || written.is_sign_of_life_due(listens);
         if changed.is_empty() && answered.is_empty() && is_same && !is_due {
             return Ok(());
         }
@@ -158,8 +160,8 @@ impl WrittenFields {
     }
 
     /// Whether the presence has to be written though nothing else is new.
-    pub(super) fn is_sign_of_life_due(&self) -> bool {
-        is_due(self.spoke, SIGN_OF_LIFE_EVERY)
+    pub(super) fn is_sign_of_life_due(&self, listens: bool) -> bool {
+        is_due(self.spoke, if listens { SIGN_OF_LIFE_EVERY } else { UNASKED_SIGN_OF_LIFE_EVERY })
     }
 
     /// Whether the gateway has to be named in the set, and the expiry of its hash moved on.
@@ -228,13 +230,13 @@ mod tests {
     #[test]
     fn only_what_has_changed_is_to_be_written() {
         let mut written = WrittenFields::default();
-        assert!(written.is_registration_due() && written.is_sign_of_life_due());
+        assert!(written.is_registration_due() && written.is_sign_of_life_due(true));
         assert_eq!(written.new_among(&[field("a", "1"), field("b", "1")]), 2);
         written.note(vec![field("a", "1")]);
         written.note_registration();
         assert!(written.has(&field("a", "1")) && !written.has(&field("a", "2")) && !written.has(&field("b", "1")));
         assert_eq!(written.new_among(&[field("a", "2"), field("b", "1")]), 1);
-        assert!(!written.is_registration_due() && !written.is_sign_of_life_due());
+        assert!(!written.is_registration_due() && !written.is_sign_of_life_due(false));
         written.remove(&["a".to_owned()]);
         assert!(!written.has(&field("a", "1")));
         written.presence.answer(&[7]);
