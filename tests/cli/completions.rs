@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::support::Folder;
+use crate::support::{Folder, binary};
 
 /// The name of a limit may hold what a shell would expand.
 const CONFIG: &str = "listen: 127.0.0.1:0\nupstream: http://127.0.0.1:1\nlimits:\n  \
@@ -12,7 +12,7 @@ const CONFIG: &str = "listen: 127.0.0.1:0\nupstream: http://127.0.0.1:1\nlimits:
 #[track_caller]
 fn printed(shell: &str, arguments: &[&str], script: &str) -> Vec<String> {
     let folder = Folder::with(CONFIG);
-    let program = std::path::Path::new(env!("CARGO_BIN_EXE_portcullis")).parent().expect("a folder");
+    let program = std::path::Path::new(binary()).parent().expect("a folder");
     let path = format!("{}:{}", program.display(), std::env::var("PATH").expect("a path"));
     let ended = Command::new(shell)
         .args(arguments)

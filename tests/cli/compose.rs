@@ -13,7 +13,7 @@ use portcullis::config::yaml;
 use portcullis::config::yaml::{Content, Node};
 
 use crate::demo::Application;
-use crate::support::{Folder, Gateway, RedisServer, eventually};
+use crate::support::{Folder, Gateway, RedisServer, binary, eventually};
 
 #[test]
 fn limits_are_shared_by_the_gateways_of_the_compose_file() {
@@ -166,7 +166,7 @@ impl Running {
 /// How a health check of `portcullis` ends.
 fn well(command: &[String], variable: &str, address: SocketAddr) -> Option<i32> {
     assert_eq!(command[0], "portcullis");
-    let mut check = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+    let mut check = Command::new(binary());
     check.args(&command[1..]).env(variable, format!("http://{address}"));
     check.status().expect("the binary starts").code()
 }

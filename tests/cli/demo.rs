@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
 
-use crate::support::{Folder, Request};
+use crate::support::{Folder, Request, binary};
 
 #[test]
 fn the_sixth_wrong_password_does_not_reach_the_application() {
@@ -76,7 +76,7 @@ pub(crate) struct Application {
 
 impl Application {
     pub(crate) fn start(arguments: &[String]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+        let mut child = Command::new(binary())
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -122,7 +122,7 @@ impl Demo {
     }
 
     fn with(flags: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+        let mut child = Command::new(binary())
             .args(["demo", "--listen", "127.0.0.1:0"])
             .args(flags)
             .stdin(Stdio::null())

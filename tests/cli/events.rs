@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{Folder, Gateway, eventually, unused_address};
+use crate::support::{Folder, Gateway, binary, eventually, unused_address};
 
 const CONFIG: &str = "\
 admin: {address: 127.0.0.1:0, token_file: token}
@@ -16,7 +16,7 @@ limits: [{name: pace, key: client_ip, rate: 1/hour}]
 #[test]
 fn each_event_is_a_line_until_the_gateway_ends() {
     let mut gateway = Gateway::with_token(CONFIG);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+    let mut command = Command::new(binary())
         .args(["events", "--format", "json", "--admin", &format!("http://{}", gateway.admin())])
         .env("PORTCULLIS_TOKEN", "s3cret")
         .stdout(Stdio::piped())

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::support::Folder;
+use crate::support::{Folder, binary};
 
 fn run(program: &str, arguments: &[&str], folder: &Path) -> Output {
     Command::new(program).args(arguments).current_dir(folder).output().expect("systemd is installed")
@@ -15,7 +15,7 @@ fn units() -> Folder {
     let folder = Folder::empty();
     let unit = fs::read_to_string("config/portcullis.service").expect("the file");
     assert!(unit.contains("ExecStart=/usr/bin/portcullis run"), "{unit}");
-    folder.write("portcullis.service", &unit.replace("/usr/bin/portcullis", env!("CARGO_BIN_EXE_portcullis")));
+    folder.write("portcullis.service", &unit.replace("/usr/bin/portcullis", binary()));
     folder.write("portcullis.socket", &fs::read_to_string("config/portcullis.socket").expect("the file"));
     folder
 }

@@ -9,7 +9,7 @@ use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use serde_json::{Value, json};
 
 use crate::replay::{CONFIG, guesses, line, report};
-use crate::support::{Ended, Folder};
+use crate::support::{Ended, Folder, binary};
 
 #[test]
 fn several_files_are_read_in_the_order_of_time_compressed_or_not() {
@@ -36,7 +36,7 @@ fn several_files_are_read_in_the_order_of_time_compressed_or_not() {
 #[test]
 fn standard_input_is_a_log_too() {
     let folder = Folder::with(CONFIG);
-    let mut child = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+    let mut child = Command::new(binary())
         .args(["replay", "--format", "json", "-"])
         .current_dir(folder.path())
         .stdin(Stdio::piped())

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use crate::page::{Block, pages};
 use crate::session::folder;
+use crate::support::binary;
 
 #[test]
 fn every_configuration_passes_check_without_a_warning() {
@@ -32,7 +33,7 @@ fn check(folder: &Path, text: &str) -> Result<(), String> {
     let own = folder.display().to_string();
     let text = text.replace("/var/log/portcullis", &own).replace("/var/lib/portcullis", &own);
     fs::write(folder.join("page.yaml"), text).expect("a file in the folder");
-    let output = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+    let output = Command::new(binary())
         .args(["check", "--deny-warnings", "-c", "page.yaml"])
         .current_dir(folder)
         .env("OPS_WEBHOOK", "http://127.0.0.1:9095/portcullis")

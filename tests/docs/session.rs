@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::support::{eventually, named_files};
+use crate::support::{binary, eventually, named_files};
 
 /// The commands of a page take less, in seconds.
 const LONGEST: &str = "120";
@@ -33,7 +33,7 @@ impl Session {
     /// Nothing but a loopback is reachable, so that the usual ports are free.
     pub(crate) fn start() -> Self {
         let folder = folder();
-        let binaries = Path::new(env!("CARGO_BIN_EXE_portcullis")).parent().expect("it stands in a folder");
+        let binaries = Path::new(binary()).parent().expect("it stands in a folder");
         let path = format!("{}:{}:/usr/sbin:/sbin", binaries.display(), std::env::var("PATH").unwrap_or_default());
         let mut shell = Command::new("timeout")
             .args([LONGEST, "unshare", "--net", "--map-root-user", "--pid", "--fork", "--kill-child", "sh"])

@@ -8,7 +8,7 @@ use std::{fs, thread};
 use tempfile::TempDir;
 
 use crate::containers::{Container, Network};
-use crate::support::{Ledger, eventually};
+use crate::support::{Ledger, binary, eventually};
 
 pub(super) const GATEWAYS: usize = 3;
 
@@ -52,7 +52,7 @@ impl Fleet {
         let redis = cluster(&network);
         let folder = tempfile::tempdir().expect("a folder for the configuration");
         fs::write(folder.path().join("portcullis.yaml"), configuration(&application, &redis)).expect("a file");
-        let binary = Path::new(env!("CARGO_BIN_EXE_portcullis"));
+        let binary = Path::new(binary());
         let gateway = |number: usize| {
             let timeout = format!("TIMEOUT={}", TIMEOUTS[number]);
             let program = ["env", &timeout, "/tmp/portcullis", "run", "-c", "/etc/portcullis.yaml"];

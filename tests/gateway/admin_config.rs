@@ -5,7 +5,7 @@ use std::thread;
 
 use serde_json::Value;
 
-use crate::support::{ApiDescription, Gateway, Origin, Request, Response, eventually};
+use crate::support::{ApiDescription, Gateway, Origin, Request, Response, binary, eventually};
 
 const ADMIN: &str = "admin: {address: 127.0.0.1:0}\n";
 
@@ -19,7 +19,7 @@ fn reload(gateway: &Gateway) -> Response {
 
 /// What `portcullis check --format json` prints of the gateway's file.
 fn check(gateway: &Gateway) -> Value {
-    let output = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+    let output = Command::new(binary())
         .args(["check", "--format", "json"])
         .current_dir(gateway.path("."))
         .output()

@@ -9,7 +9,7 @@ use std::{fs, thread};
 
 use serde_json::Value;
 
-use crate::support::{Answer, Gateway, Origin, Received, RedisServer, Request, Stopwatch, eventually};
+use crate::support::{Answer, Gateway, Origin, Received, RedisServer, Request, Stopwatch, binary, eventually};
 
 /// What ordinary clients send to an application.
 struct Traffic {
@@ -226,7 +226,7 @@ fn checked(file: &str) -> Output {
     let made = folder.path().display().to_string();
     let text = fs::read_to_string(format!("config/{file}")).expect("a file");
     let text = text.replace("/var/log/portcullis", &made).replace("/var/lib/portcullis", &made);
-    let mut check = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+    let mut check = Command::new(binary())
         .args(["check", "--deny-warnings", "--format", "json", "-c", "-"])
         .current_dir("config")
         .stdin(Stdio::piped())

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use crate::support::{Gateway, Origin, Stopwatch, eventually, repeat_until};
+use crate::support::{Gateway, Origin, Stopwatch, binary, eventually, repeat_until};
 
 fn fifo(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().expect("mkfifo is installed").success());
@@ -18,7 +18,7 @@ fn fifo(path: &Path) {
 /// The end of a run that is not to last, whatever it is given to read.
 #[track_caller]
 fn run(folder: &Path, arguments: &[&str], input: Option<&str>) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+    let mut child = Command::new(binary())
         .args(arguments)
         .current_dir(folder)
         .env("XDG_RUNTIME_DIR", folder)

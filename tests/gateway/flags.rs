@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::process::{Command, Output};
 
-use crate::support::{Gateway, Origin};
+use crate::support::{Gateway, Origin, binary};
 
 #[test]
 fn flags_alone_limit_a_login() {
@@ -40,11 +40,7 @@ fn the_smallest_useful_file_works() {
 fn failed_start(config: &str) -> Output {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("portcullis.yaml"), config).expect("a file");
-    Command::new(env!("CARGO_BIN_EXE_portcullis"))
-        .arg("run")
-        .current_dir(folder.path())
-        .output()
-        .expect("the binary runs")
+    Command::new(binary()).arg("run").current_dir(folder.path()).output().expect("the binary runs")
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::support::{Answer, Gateway, HangingFiles, Origin, Request, eventually};
+use crate::support::{Answer, Gateway, HangingFiles, Origin, Request, binary, eventually};
 
 /// A gateway that reads one of these files, which hangs, and is at it.
 fn reading(files: &HangingFiles, origin: &Origin) -> Gateway {
@@ -95,7 +95,7 @@ fn a_start_that_cannot_read_its_list_or_its_configuration_ends_with_a_signal() {
             config = list;
         }
         files.hang();
-        let mut starting = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+        let mut starting = Command::new(binary())
             .args(["run", "-c"])
             .arg(config)
             .stderr(Stdio::null())

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::Request as Http;
 
 use crate::http2::{ask, over_http2};
-use crate::support::{Answer, Gateway, Origin, Request, Response, eventually, python};
+use crate::support::{Answer, Gateway, Origin, Request, Response, binary, eventually, python};
 use crate::timeouts::nowhere;
 
 const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
@@ -419,7 +419,7 @@ fn check_refuses_a_page_with_a_wrong_placeholder() {
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("a file is written");
     write("portcullis.yaml", "listen: 127.0.0.1:0\nupstream: http://127.0.0.1:8000\npages: .\n");
     let check = || {
-        let mut check = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+        let mut check = Command::new(binary());
         check.arg("check").current_dir(folder.path()).output().expect("the binary runs")
     };
     let empty = check();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use std::{fs, thread};
 
-use crate::support::{Gateway, Origin, RawClient, Request, StopOnDrop, Stopwatch, eventually, repeat_until};
+use crate::support::{Gateway, Origin, RawClient, Request, StopOnDrop, Stopwatch, binary, eventually, repeat_until};
 use crate::takeover_counts::taken_over;
 
 /// The most that pass under one name.
@@ -83,7 +83,7 @@ fn send(process: u32, signal: &str) {
 /// The processes of one configuration.
 fn processes(gateway: &Gateway) -> Vec<u32> {
     let folder = fs::canonicalize(gateway.path(".")).expect("a folder");
-    let binary = fs::canonicalize(env!("CARGO_BIN_EXE_portcullis")).expect("the binary");
+    let binary = fs::canonicalize(binary()).expect("the binary");
     let numbers = fs::read_dir("/proc").expect("processes").flatten();
     let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let is_there = |process: &u32| {

@@ -8,6 +8,8 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
+use crate::support::binary;
+
 /// The oldest that the chart names and the newest whose schemas are at hand.
 const KUBERNETES: [&str; 2] = ["1.25", "1.36"];
 
@@ -83,7 +85,7 @@ fn the_configuration_of_the_chart_is_right_and_a_pod_may_do_little() {
     // As it is mounted.
     fs::set_permissions(&token, Permissions::from_mode(0o440)).expect("a file of ours");
     fs::write(folder.path().join("portcullis.yaml"), config.replace("/run/secrets/portcullis/", "")).expect("a file");
-    let mut check = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+    let mut check = Command::new(binary());
     let environment = chart.named("Secret", &json!("shop-portcullis-environment"));
     for (variable, value) in environment["stringData"].as_object().expect("variables") {
         check.env(variable, value.as_str().expect("text"));

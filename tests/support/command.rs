@@ -9,6 +9,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::gateway::Gateway;
+use super::gateway::binary;
 
 /// A folder in which commands are run.
 #[derive(Debug)]
@@ -65,7 +66,7 @@ impl Folder {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+        let mut command = Command::new(binary());
         command.args(arguments).current_dir(self.path());
         command.env_remove("PORTCULLIS_ADMIN").env_remove("PORTCULLIS_TOKEN");
         command

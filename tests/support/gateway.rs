@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
-use std::{fs, thread};
+use std::{env, fs, thread};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -32,6 +32,15 @@ const NOT_RELOADED: &str = "configuration not reloaded";
 
 /// Where a gateway has its control socket.
 const RUNTIME: &str = "XDG_RUNTIME_DIR";
+
+/// The binary that the tests run: the one at `$PORTCULLIS_BINARY`, or else the one that cargo has built with them.
+pub fn binary() -> &'static str {
+    static BINARY: LazyLock<String> = LazyLock::new(|| {
+        let built = env!("CARGO_BIN_EXE_portcullis");
+        env::var("PORTCULLIS_BINARY").unwrap_or_else(|_| built.to_owned())
+    });
+    &BINARY
+}
 
 /// A running gateway; killed when it is dropped.
 #[derive(Debug)]
@@ -80,7 +89,7 @@ impl Gateway {
         let folder = tempfile::tempdir().expect("a folder for the configuration");
         fs::write(folder.path().join("portcullis.yaml"), completed(config.as_ref())).expect("a file in the folder");
         let mut command = Command::new("python3");
-        command.args(["-c", SCRIPT, env!("CARGO_BIN_EXE_portcullis"), "run", "-c", "portcullis.yaml"]);
+        command.args(["-c", SCRIPT, binary(), "run", "-c", "portcullis.yaml"]);
         command.stdin(socket.into());
         Self::spawn(command, Arc::new(folder), Vec::new())
     }
@@ -118,7 +127,7 @@ impl Gateway {
         fs::write(folder.path().join("portcullis.yaml"), completed(config.as_ref())).expect("a file in the folder");
         let mut command = Command::new("sh");
         let bounded = format!("ulimit -n {most}; exec \"$0\" run -c portcullis.yaml");
-        command.args(["-c", &bounded, env!("CARGO_BIN_EXE_portcullis")]);
+        command.args(["-c", &bounded, binary()]);
         Self::spawn(command, Arc::new(folder), Vec::new())
     }
 
@@ -126,7 +135,7 @@ impl Gateway {
     #[track_caller]
     pub fn with_flags(flags: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("an empty folder");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+        let mut command = Command::new(binary());
         command.arg("run").args(flags).stdin(Stdio::null());
         Self::spawn(command, Arc::new(folder), Vec::new())
     }
@@ -141,7 +150,7 @@ impl Gateway {
         let (text, mut written) = std::io::pipe().expect("a pipe");
         written.write_all(completed(config.as_ref()).as_bytes()).expect("a pipe has room for a configuration");
         drop(written);
-        let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+        let mut command = Command::new(binary());
         command.args(["run", "-c", "-"]).stdin(text);
         Self::spawn(command, Arc::new(folder), Vec::new())
     }
@@ -385,7 +394,7 @@ impl Drop for Gateway {
 }
 
 fn from_file() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+    let mut command = Command::new(binary());
     command.args(["run", "-c", "portcullis.yaml"]).stdin(Stdio::null());
     command
 }

@@ -47,7 +47,7 @@ pub use self::command::{Ended, Folder};
 pub use self::docker::{docker, succeed};
 pub use self::dropped_headers::dropped_headers;
 pub use self::envoy::Envoy;
-pub use self::gateway::Gateway;
+pub use self::gateway::{Gateway, binary};
 pub use self::hanging::HangingFiles;
 pub use self::haproxy::Haproxy;
 pub use self::hydra::hydra;

@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use super::is_up_to_date;
+use crate::support::binary;
 
 const INTRODUCTION: &str = "\
 # Command line
@@ -34,7 +35,7 @@ fn commands(help: &str) -> Vec<&str> {
 }
 
 fn help(command: &[&str]) -> String {
-    let mut program = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+    let mut program = Command::new(binary());
     program.args(command).arg("--help").env_remove("PORTCULLIS_ADMIN");
     let output = program.output().expect("the binary starts");
     assert!(output.status.success(), "{command:?}");
