@@ -16,13 +16,13 @@ use crate::listen::Connections;
 use crate::record::advice::{BusiestClient, Observed, ObservedLimit, ObservedRoute, UnavailableKeys, UnseenRoute};
 use crate::record::heavy_keys::Order;
 use crate::record::history::Totals;
-use crate::record::{Gauges, Metrics, Sinks};
+use crate::record::{Gauges, Metrics, NO_ROUTE, Sinks};
 use crate::rules::client::{ClientIp, TrustedProxies};
 use crate::rules::decision::{FoundKey, Policy};
 use crate::rules::key::spec::name_of;
 use crate::rules::key::{KeyPart, NamePattern, Selector, Spelling};
 use crate::rules::limit::{Limit, LimitId, Rule};
-use crate::rules::route::{Route, RouteId};
+use crate::rules::route::{MethodSet, Route, RouteId};
 use crate::store::AnyStore;
 use crate::words::clock;
 use crate::words::clock::Timestamp;
@@ -31,8 +31,7 @@ use crate::words::clock::Timestamp;
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Reads the counters for the history, ends the minutes of the counts by key, puts attacks together, and judges what looks
-/// misconfigured. Never
-/// returns.
+/// misconfigured. Never returns.
 pub(super) async fn run(live: Arc<ArcSwap<Snapshot>>, sinks: Sinks) {
     let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -172,6 +171,8 @@ fn observed_limit(
     let routes: Vec<&Route> = own.iter().filter(|_| !stands_everywhere).map(|(_, route)| *route).collect();
     let mut others = routes.iter().flat_map(|route| &route.limits).map(|&other| policy.limit(other));
     let is_replaced = others.any(|other| other.descriptors.replaces.contains(&limit.name));
+    let is_own = |route: &Route| routes.iter().any(|own| own.name == route.name);
+    let mut other_routes = policy.routes.all().iter().filter(|route| !route.limits.is_empty() && !is_own(route));
     ObservedLimit {
         name: limit.name.to_string(),
         key: limit.key.parts.iter().map(|part| name_of(&part.selector)).collect(),
@@ -190,11 +191,23 @@ fn observed_limit(
         } else {
             routes.iter().map(|route| totals.route(&route.name)).sum()
         },
+        elsewhere: if routes.iter().all(|route| takes_only_posts(route)) {
+            metrics.unrouted_posts()
+        } else {
+            totals.route(NO_ROUTE)
+        },
+        others_are_met: other_routes.any(|route| totals.route(&route.name) > 0),
         decided: totals.limit(&limit.name),
         lacking: metrics.found_key(&limit.name, FoundKey::Lacking),
         pattern: limit.key.parts.iter().chain(&limit.distinct).find_map(pattern).map(str::to_owned),
         unmatched: metrics.found_key(&limit.name, FoundKey::Unmatched),
     }
+}
+
+/// Whether none of its methods is safe, or it is of logins, which nobody sends by a safe one.
+fn takes_only_posts(Route { condition, outcome, .. }: &Route) -> bool {
+    let is_safe = |methods: &MethodSet| ["GET", "HEAD", "OPTIONS"].iter().any(|method| methods.contains(method));
+    outcome.is_some() || condition.methods.as_ref().is_some_and(|methods| !is_safe(methods))
 }
 
 fn pattern(part: &KeyPart) -> Option<&str> {
