@@ -18,7 +18,7 @@ use crate::record::Event;
 use crate::record::attacks::failed_accounts::Failures;
 use crate::record::attacks::report::{AttackReport, plain};
 use crate::record::attacks::{AccountId, AttackRecord, Success};
-use crate::record::event::{EventKind, FailedAccount};
+use crate::record::event::{EventKind, EventSubject, FailedAccount};
 use crate::record::history::MAX_MINUTES;
 use crate::words::clock::wall;
 use crate::words::units::counted;
@@ -165,7 +165,8 @@ fn tell(state: &AdminState, success: Success, failures: &Failures) {
         ..Event::new(EventKind::SignedInAfterFailures)
     });
     state.event_bus.publish(&event);
+    let subject = Arc::new(EventSubject::of_route(&route));
     for channel in channels {
-        channel.notify(&event, &route, key, wall());
+        channel.notify(&event, &subject, &route, key, wall());
     }
 }

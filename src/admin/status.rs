@@ -26,7 +26,7 @@ use crate::api::{
 use crate::listen::tls::NameExpiries;
 use crate::record;
 use crate::record::history::{HistoryChunk, HistoryReport};
-use crate::record::{DecisionLabel, ListGauge};
+use crate::record::{DecisionLabel, GatewayName, ListGauge};
 use crate::rules::decision::operator::LimitQuery;
 use crate::rules::limit::Rule;
 use crate::rules::outcome::Outcome;
@@ -139,8 +139,8 @@ pub(in crate::admin) fn routes() -> OpenApiRouter<Arc<AdminState>> {
 
 // Which gateway this is.
 
-/// Of the name of a machine, in characters.
-const MAX_MACHINE: usize = 32;
+/// Of the name within an id, in characters.
+const MAX_NAME: usize = 64;
 
 /// The gateways, and whether all that are there are among them and have answered.
 pub(super) struct KnownGateways {
@@ -217,6 +217,8 @@ fn response(
     };
     let age = u64::try_from(age.as_micros()).unwrap_or(u64::MAX);
     Gateway {
+        // A gateway of an earlier version has told no name.
+        name: if record.name.is_empty() { id.to_owned() } else { record.name },
         id: id.to_owned(),
         state,
         version: record.version,
@@ -229,19 +231,21 @@ fn response(
 /// Which process this is, among the gateways on one store.
 #[derive(Clone, Debug)]
 pub struct GatewayIdentity {
-    /// The name of the machine and a random number: `web-1-3f2a90c4`.
+    /// The name that it began with and a random number: `eu-1-3f2a90c4`. Several may have one name, and none the same id.
     pub id: Arc<str>,
+    /// What operators call it.
+    pub name: Arc<GatewayName>,
     /// When it started, by the wall clock.
     pub since: Timestamp,
 }
 
 impl GatewayIdentity {
-    /// Of this process. `machine` is the name of the machine; what does not belong in a name is left out.
-    pub fn new(machine: &str, since: Timestamp) -> Self {
-        let is_of_name = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.' | '_');
-        let machine: String = machine.chars().filter(is_of_name).take(MAX_MACHINE).collect();
-        let machine = if machine.is_empty() { "gateway" } else { &machine };
-        Self { id: format!("{machine}-{:08x}", fastrand::u32(..)).into(), since }
+    /// Of this process. What does not belong in an id is a hyphen there.
+    pub fn new(name: Arc<GatewayName>, since: Timestamp) -> Self {
+        let is_of_id = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.' | '_');
+        let start: String =
+            name.get().chars().map(|letter| if is_of_id(letter) { letter } else { '-' }).take(MAX_NAME).collect();
+        Self { id: format!("{start}-{:08x}", fastrand::u32(..)).into(), name, since }
     }
 }
 
@@ -254,7 +258,7 @@ async fn status(state: &AdminState, known: KnownGateways) -> Status {
         verdict: Verdict::default(),
         version: env!("PORTCULLIS_VERSION").to_owned(),
         since: state.identity.since.to_string(),
-        gateway: state.identity.id.to_string(),
+        gateway: state.identity.name.get().to_string(),
         configuration: configuration(&state.config.load(), state.last_reload.load_full()),
         last_minute: known.last_minute(),
         complete: known.is_complete,
@@ -404,10 +408,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_processes_of_one_machine_have_two_ids() {
-        let id = |machine: &str| GatewayIdentity::new(machine, Timestamp::EPOCH).id.to_string();
-        assert!(id("web-1").starts_with("web-1-") && id("web-1") != id("web-1"));
-        assert!(id("a/b\u{1b}").starts_with("ab-"));
-        assert!(id("").starts_with("gateway-"));
+    fn two_gateways_of_one_name_have_two_ids() {
+        let id = |name: &str| {
+            let shared = Arc::<GatewayName>::default();
+            shared.set(name.to_owned());
+            GatewayIdentity::new(shared, Timestamp::EPOCH).id.to_string()
+        };
+        assert!(id("eu-1").starts_with("eu-1-") && id("eu-1") != id("eu-1"));
+        assert!(id("web1:/run/a b.sock").starts_with("web1--run-a-b.sock-"));
     }
 }

@@ -195,7 +195,7 @@ fn state() -> Arc<AdminState> {
         },
         // Its other end is gone, as in a gateway that ends.
         reload_requests: mpsc::channel(1).0,
-        identity: GatewayIdentity::new("test", Timestamp::EPOCH),
+        identity: GatewayIdentity::new(Arc::default(), Timestamp::EPOCH),
         kept_requests: Arc::default(),
         key_tables: Arc::default(),
         advisor: Arc::default(),

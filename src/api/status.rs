@@ -18,7 +18,7 @@ pub struct Status {
     /// When this gateway started.
     #[schema(format = DateTime)]
     pub since: String,
-    /// The id of the gateway that answers.
+    /// The name of the gateway that answers.
     pub gateway: String,
     pub configuration: Configuration,
     /// The gateways on this store, the one that answers first. Those that have gone are named for an hour.
@@ -150,6 +150,10 @@ pub struct AwayServer {
 /// A gateway on the store.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct Gateway {
+    /// `gateway.name` of its configuration, or its machine and its first listener.
+    #[serde(default)]
+    pub name: String,
+    /// No other gateway has it, also where several have one name.
     pub id: String,
     #[schema(inline)]
     pub state: GatewayState,
@@ -162,6 +166,18 @@ pub struct Gateway {
     pub last_seen: String,
     /// Its own last minute. Of a gateway that is not up: what it had written of that minute.
     pub last_minute: Traffic,
+}
+
+impl Gateway {
+    /// Its name, with its id where another one has the same name.
+    pub fn shown_among(&self, all: &[Self]) -> String {
+        let Self { name, id, .. } = self;
+        match all.iter().filter(|other| other.name == *name).count() {
+            _ if name.is_empty() => id.clone(),
+            0 | 1 => name.clone(),
+            _ => format!("{name} ({id})"),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]

@@ -248,9 +248,9 @@ impl Configuration {
 fn gateways(gateways: &[Gateway], is_complete: bool) -> VerdictPart {
     let in_state = |state: GatewayState| gateways.iter().filter(move |gateway| gateway.state == state);
     let gone: Vec<_> = in_state(GatewayState::Gone)
-        .map(|gateway| format!("{} was last heard of at {}", gateway.id, moment(&gateway.last_seen)))
+        .map(|gateway| format!("{} was last heard of at {}", gateway.shown_among(gateways), moment(&gateway.last_seen)))
         .collect();
-    let missing: Vec<_> = in_state(GatewayState::Missing).map(|gateway| &*gateway.id).collect();
+    let missing: Vec<_> = in_state(GatewayState::Missing).map(|gateway| gateway.shown_among(gateways)).collect();
     let up = in_state(GatewayState::Up).count();
     if !gone.is_empty() {
         return part("gateways", Level::Trouble, format!("{}. {} up.", gone.join("; "), counted(up, "gateway")));
@@ -370,7 +370,8 @@ mod tests {
     fn gateway(id: &str, state: GatewayState) -> Gateway {
         let moment = || "2026-11-28T08:00:00Z".to_owned();
         Gateway {
-            id: id.into(),
+            name: id.into(),
+            id: format!("{id}-3f2a90c4"),
             state,
             version: "1".into(),
             since: moment(),

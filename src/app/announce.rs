@@ -51,13 +51,15 @@ pub(super) fn announce(app: &App, origin: &Origin, summary: &Summary) {
         Origin::Flags => Path::new("the command line"),
         Origin::StandardInput => Path::new("standard input"),
     };
+    let name = app.sinks.gateway_name().get();
     info!(
         version = env!("CARGO_PKG_VERSION"),
+        gateway = &**name,
         configuration = %configuration.display(),
         routes = summary.routes,
         limits = summary.limits,
         workers = app.workers.count(),
-        "portcullis {} serves {}",
+        "portcullis {} serves {} as {name}",
         env!("CARGO_PKG_VERSION"),
         configuration.display(),
     );

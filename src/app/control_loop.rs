@@ -1,6 +1,7 @@
 //! The control loop of the running gateway: signals, reloads and takeovers, until it is to drain.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -43,6 +44,7 @@ pub(super) async fn control(
                 }
                 SignalAction::Reload => reloads.request(app, origin),
                 SignalAction::Replace => takeover.start(successor_command),
+                SignalAction::ReopenLog => app.reopen_log(),
             },
             request = control_socket.next(), if !is_handing_over => takeover.hand_over(request, app.handover_state()),
             successor = takeover.successor() => {
@@ -81,6 +83,7 @@ pub(super) struct Signals {
     interrupt: Signal,
     hangup: Signal,
     replace: Signal,
+    reopen: Signal,
 }
 
 /// The action that a signal asks for.
@@ -90,6 +93,7 @@ pub(super) enum SignalAction {
     Reload,
     /// Start a process that takes over.
     Replace,
+    ReopenLog,
 }
 
 impl Signals {
@@ -99,6 +103,7 @@ impl Signals {
             interrupt: signal(SignalKind::interrupt())?,
             hangup: signal(SignalKind::hangup())?,
             replace: signal(SignalKind::user_defined2())?,
+            reopen: signal(SignalKind::user_defined1())?,
         })
     }
 
@@ -108,6 +113,7 @@ impl Signals {
             _ = self.interrupt.recv() => SignalAction::Stop,
             _ = self.hangup.recv() => SignalAction::Reload,
             _ = self.replace.recv() => SignalAction::Replace,
+            _ = self.reopen.recv() => SignalAction::ReopenLog,
         }
     }
 
@@ -156,6 +162,18 @@ pub enum DrainOutcome {
 }
 
 impl App {
+    /// Opens the file of the log anew, on a thread that may block.
+    fn reopen_log(&self) {
+        let file = Arc::clone(self.sinks.log_file());
+        task::spawn_blocking(move || {
+            if file.reopen() {
+                info!("SIGUSR1: the file of the log was opened anew");
+            } else {
+                info!("SIGUSR1: nothing to open anew, the log goes to no file");
+            }
+        });
+    }
+
     /// Accepts nothing more: another process has the same sockets and goes on with them.
     pub(super) fn leave_sockets(&mut self) {
         self.control.begin_draining();

@@ -107,6 +107,7 @@ fn gauges(
         routes: Arc::clone(snapshot.recorder.shown_routes()),
         lists: lists.gauges(),
         dropped_lines: sinks.dropped_lines(),
+        gateway: sinks.gateway_name().get(),
         verdict: Vec::new(),
         certificates: Vec::new(),
     }

@@ -58,6 +58,11 @@ pub(super) struct BoundListener {
 }
 
 impl BoundListener {
+    /// With the real port where the configuration says 0.
+    pub(super) fn address(&self) -> &ListenAddress {
+        &self.bound.address
+    }
+
     /// Every address, or none.
     pub(super) fn prepare_all(
         listeners: Vec<ListenerConfig>,

@@ -25,4 +25,4 @@ pub use self::control_loop::{DrainOutcome, DrainReason};
 pub use self::process::{Load, Origin, ProcessContext};
 pub use self::start::StartError;
 pub use self::state::App;
-pub use self::store::check_outputs;
+pub use self::store::{check_outputs, log_mistake};

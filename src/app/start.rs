@@ -25,7 +25,7 @@ use crate::app::gauges::gauge_reader;
 use crate::app::listeners::AdminListener;
 use crate::app::source_tasks::UpstreamTasks;
 use crate::app::state::{LiveSnapshot, SnapshotParts};
-use crate::app::store::{RedisStreams, audit_mistake};
+use crate::app::store::{StoreLink, audit_mistake};
 use crate::app::token_keys::OpenKeys;
 use crate::app::{gauges, state};
 use crate::config::{Diagnostic, OutputFile, Settings};
@@ -33,7 +33,7 @@ use crate::fronts::{Complaints, Fronts};
 use crate::gateway::{Gateway, HeldRequests, Snapshot};
 use crate::listen::tls::TlsSetupError;
 use crate::listen::{Connections, ListenAddress};
-use crate::record::audit::{AuditSettings, AuditTrail, StreamAppender};
+use crate::record::audit::{AuditSettings, AuditTrail, StoreRedis};
 use crate::record::notify::{NotifySettings, WebhookChannels};
 use crate::record::{Gauges, LogSettings, Sinks};
 use crate::store::AnyStore;
@@ -106,6 +106,8 @@ impl App {
         let bound_admin =
             admin.map(|admin| bind_admin(admin.address, sockets).map(|bound| (admin, bound))).transpose()?;
 
+        sinks.gateway_name().set(gateway_name(log_settings.gateway.as_ref(), bound.iter().map(BoundListener::address)));
+
         // Counts that are taken over go on by the clock that they were counted by.
         let clock = predecessor.as_ref().and_then(Predecessor::clock).cloned().unwrap_or_else(Clock::system);
         let parts = SnapshotParts { policy, clients, upstreams, requests, tracing, tokens, route_series };
@@ -119,7 +121,7 @@ impl App {
             parts,
             log_settings,
         };
-        let PreparedParts { snapshot, store, streams, trail, channels, lists, keys, log_settings } =
+        let PreparedParts { snapshot, store, redis, trail, channels, lists, keys, log_settings } =
             preparation.run(&sinks, predecessor).await?;
         let live = LiveSnapshot::new(snapshot);
         sinks.event_bus().set_trail(trail);
@@ -163,7 +165,7 @@ impl App {
             channels,
             lists,
             source_tasks: SourceTasks::of(keys),
-            streams,
+            redis,
             log,
             log_settings,
             workers,
@@ -191,6 +193,27 @@ impl App {
         tokio::spawn(admin::publish_records(Arc::clone(&self.control)));
         tokio::spawn(admin::watch_sign_ins(Arc::clone(&self.control)));
         self.admin = admin.map(|bound| AdminListener::serve(bound, &self.control));
+    }
+}
+
+/// The name from the configuration, else the name of the machine and the first listener: `web1:8080`.
+pub(super) fn gateway_name<'a>(
+    configured: Option<&Arc<str>>,
+    mut listeners: impl Iterator<Item = &'a ListenAddress>,
+) -> String {
+    /// Of the name of a machine, in characters.
+    const MAX_MACHINE: usize = 64;
+    if let Some(name) = configured {
+        return name.to_string();
+    }
+    let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let is_of_name = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.' | '_');
+    let machine: String = machine.chars().filter(is_of_name).take(MAX_MACHINE).collect();
+    let machine = if machine.is_empty() { "gateway" } else { &machine };
+    match listeners.next() {
+        Some(ListenAddress::Ip(address)) => format!("{machine}:{}", address.port()),
+        Some(ListenAddress::UnixSocket(path)) => format!("{machine}:{path}"),
+        None => machine.to_owned(),
     }
 }
 
@@ -232,7 +255,7 @@ fn admin_sources(
         event_bus: Arc::clone(sinks.event_bus()),
         config,
         reload_requests,
-        identity: GatewayIdentity::new(&rustix::system::uname().nodename().to_string_lossy(), clock::wall()),
+        identity: GatewayIdentity::new(Arc::clone(sinks.gateway_name()), clock::wall()),
         kept_requests: Arc::clone(sinks.kept_requests()),
         key_tables: Arc::clone(sinks.key_tables()),
         advisor: Arc::clone(sinks.advisor()),
@@ -293,7 +316,7 @@ pub(super) struct Preparation {
 pub(super) struct PreparedParts {
     pub(super) snapshot: Snapshot,
     pub(super) store: Arc<AnyStore>,
-    pub(super) streams: Option<Arc<dyn StreamAppender>>,
+    pub(super) redis: Option<Arc<dyn StoreRedis>>,
     pub(super) trail: AuditTrail,
     pub(super) channels: WebhookChannels,
     pub(super) lists: Arc<ArcSwap<OpenLists>>,
@@ -321,14 +344,14 @@ impl Preparation {
     fn build(self, sinks: &Sinks, predecessor: Option<&mut Predecessor>) -> Result<PreparedParts, StartError> {
         let Self { store, clock, audit, outputs, notify, followed, parts, log_settings } = self;
         let store = Arc::new(store::build(&store, &clock, sinks.metrics(), predecessor));
-        let streams = RedisStreams::of(&store);
-        let trail = open_trail(sinks, &audit, streams.as_ref(), &outputs)?;
-        let channels = sinks.event_bus().open_channels(&notify, &WebhookChannels::default(), sinks.metrics());
+        let redis = StoreLink::of(&store);
+        let trail = open_trail(sinks, &audit, redis.as_ref(), &outputs)?;
+        let channels = sinks.open_channels(&notify, &WebhookChannels::default(), redis.as_ref());
         let lists = OpenLists::default().reopen(followed, &clock);
         let keys = OpenKeys::default().reopen(parts.tokens.as_ref());
         let snapshot = state::build(parts, &log_settings, &channels, (&lists, &keys), None, sinks);
         let lists = Arc::new(ArcSwap::from_pointee(lists));
-        Ok(PreparedParts { snapshot, store, streams, trail, channels, lists, keys, log_settings })
+        Ok(PreparedParts { snapshot, store, redis, trail, channels, lists, keys, log_settings })
     }
 }
 
@@ -336,11 +359,11 @@ impl Preparation {
 pub(super) fn open_trail(
     sinks: &Sinks,
     settings: &AuditSettings,
-    streams: Option<&Arc<dyn StreamAppender>>,
+    redis: Option<&Arc<dyn StoreRedis>>,
     outputs: &[OutputFile],
 ) -> Result<AuditTrail, StartError> {
     sinks
         .event_bus()
-        .open_trail(settings, streams, sinks.metrics())
+        .open_trail(settings, redis, sinks.metrics())
         .map_err(|error| StartError::Mistakes(vec![audit_mistake(outputs, &error)]))
 }

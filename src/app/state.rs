@@ -23,7 +23,7 @@ use crate::app::source_tasks::UpstreamTasks;
 use crate::app::token_keys::OpenKeys;
 use crate::gateway::{Snapshot, TokenSettings};
 use crate::listen::{Connections, ListenAddress};
-use crate::record::audit::StreamAppender;
+use crate::record::audit::StoreRedis;
 use crate::record::log::OperationalLog;
 use crate::record::notify::WebhookChannels;
 use crate::record::spans::TracingSettings;
@@ -56,8 +56,8 @@ pub struct App {
     /// The lists in force that follow a source.
     pub(super) lists: Arc<ArcSwap<OpenLists>>,
     pub(super) source_tasks: SourceTasks,
-    /// The store's Redis as a place for the audit trail.
-    pub(super) streams: Option<Arc<dyn StreamAppender>>,
+    /// The store's Redis, for the audit trail and for messages.
+    pub(super) redis: Option<Arc<dyn StoreRedis>>,
     pub(super) log: Option<Arc<OperationalLog>>,
     pub(super) log_settings: LogSettings,
     pub(super) workers: Workers,

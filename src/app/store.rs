@@ -11,7 +11,8 @@ use tracing::warn;
 use super::takeover::Predecessor;
 use crate::config::{Diagnostic, OutputFile, Settings, Severity};
 use crate::record::Metrics;
-use crate::record::audit::{AppendOutcome, AuditError, AuditTrail, RedisStream, StreamAppender};
+use crate::record::audit::{AppendOutcome, AuditError, AuditTrail, RedisStream, StoreRedis};
+use crate::record::log::{LogFile, LogFileError};
 use crate::record::metrics::StoreMetrics;
 use crate::store;
 use crate::store::redis::Failure;
@@ -164,20 +165,20 @@ pub(super) fn keys_for_next_start(
     keys
 }
 
-// The store's Redis as a place for the audit trail.
+// The store's Redis, for the audit trail and for messages.
 
-/// Appends audit entries to streams in the store's Redis.
+/// Appends audit entries to streams in the store's Redis, and claims messages there.
 #[derive(Debug)]
-pub(super) struct RedisStreams(AnyStore);
+pub(super) struct StoreLink(AnyStore);
 
-impl RedisStreams {
+impl StoreLink {
     /// Uses connections of its own, on the thread that calls this. `None`: the store is not in Redis.
-    pub(super) fn of(store: &AnyStore) -> Option<Arc<dyn StreamAppender>> {
-        matches!(store, AnyStore::Shared(_)).then(|| Arc::new(Self(store.on_another_core())) as Arc<dyn StreamAppender>)
+    pub(super) fn of(store: &AnyStore) -> Option<Arc<dyn StoreRedis>> {
+        matches!(store, AnyStore::Shared(_)).then(|| Arc::new(Self(store.on_another_core())) as Arc<dyn StoreRedis>)
     }
 }
 
-impl StreamAppender for RedisStreams {
+impl StoreRedis for StoreLink {
     fn append<'a>(
         &'a self,
         stream: &'a RedisStream,
@@ -193,15 +194,23 @@ impl StreamAppender for RedisStreams {
             }
         })
     }
+
+    fn claim<'a>(&'a self, what: &'a str, held: Duration) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
+        Box::pin(async move {
+            let AnyStore::Shared(shared) = &self.0 else { return true };
+            shared.claim(what, held).await.unwrap_or(true)
+        })
+    }
 }
 
 // Finds files that a start could not write, without starting.
 
-/// Every file that the gateway would write and cannot: an audit trail with which it does not start, and a snapshot without
+/// Every file that the gateway would write and cannot: a log or an audit trail with which it does not start, and a snapshot without
 /// which it does. Nothing is opened or created.
 pub fn check_outputs(settings: &Settings) -> Vec<Diagnostic> {
     let audit = AuditTrail::check(&settings.audit);
     let mut found: Vec<_> = audit.iter().map(|error| audit_mistake(&settings.outputs, error)).collect();
+    found.extend(LogFile::check(&settings.log).map(|error| log_mistake(&settings.outputs, &error)));
     let snapshot = settings.store.redis.is_none().then_some(settings.store.memory.snapshot.as_ref()).flatten();
     if let Some((path, error)) = snapshot.and_then(|path| Some((path, snapshot::check_writable(path).err()?))) {
         let message = format!(
@@ -218,6 +227,11 @@ pub fn check_outputs(settings: &Settings) -> Vec<Diagnostic> {
 
 /// The mistake of a place of the audit trail that cannot be opened, at the line that names it.
 pub(super) fn audit_mistake(outputs: &[OutputFile], error: &AuditError) -> Diagnostic {
+    OutputFile::unwritable(outputs, &error.path, &error.to_string())
+}
+
+/// The mistake of a log file that cannot be opened, at the line that names it.
+pub fn log_mistake(outputs: &[OutputFile], error: &LogFileError) -> Diagnostic {
     OutputFile::unwritable(outputs, &error.path, &error.to_string())
 }
 

@@ -63,6 +63,11 @@ pub(super) fn print_error(text: &str) {
     drop(writeln!(anstream::stderr(), "portcullis: {text}"));
 }
 
+/// Prints a message about something that is as it should be, to standard error.
+pub(super) fn print_note(text: &str) {
+    print_error(text);
+}
+
 /// Replaces the line of progress on standard error; an empty one removes it.
 pub(super) fn print_progress(text: &str) {
     let mut out = anstream::stderr();

@@ -10,12 +10,12 @@ use anyhow::Context;
 use super::output;
 use crate::app::process::Process;
 use crate::app::takeover::{CommandLine, TakeoverOptions};
-use crate::app::{App, Load, Origin, ProcessContext, StartError};
+use crate::app::{App, Load, Origin, ProcessContext, StartError, log_mistake};
 use crate::cli::program::{DEFAULT_FILE, Exit};
 use crate::config;
 use crate::config::inline::Flags;
 use crate::config::source::STANDARD_INPUT;
-use crate::record::log::OperationalLog;
+use crate::record::log::{LogFile, OperationalLog};
 use crate::record::{LogFormat, Sinks};
 
 #[derive(Debug, clap::Args)]
@@ -30,7 +30,7 @@ Examples:
 SIGHUP reloads the configuration, as does a change of any file it names. SIGTERM and SIGINT wait for
 `server.timeouts.lame_duck`, finish the requests under way and end the gateway; a second one ends it at once. SIGUSR2
 starts this command line again with --takeover: a new version of the program takes over without one refused or reset
-connection. Requests are logged to stdout, everything else to stderr.")]
+connection. Requests are logged to stdout, everything else to stderr; or both to `log.file`, which SIGUSR1 opens anew.")]
 pub(super) struct Arguments {
     /// The configuration; `-` is standard input, which is read once: paths are then relative to the current folder, and
     /// nothing is reloaded
@@ -96,8 +96,20 @@ pub(super) fn serve(
             return Ok(Exit::Wrong);
         }
     };
-    let sinks = Sinks::new(io::stdout(), format_for(&io::stdout())).context("cannot start the request log")?;
-    let log = OperationalLog::start(&settings.log, format_for(&io::stderr()));
+    let log_file = Arc::new(LogFile::default());
+    match log_file.open(settings.log.file.as_deref()) {
+        Ok(opened) => log_file.set(opened),
+        Err(error) => {
+            output::print_mistakes(&[log_mistake(&settings.outputs, &error)]);
+            return Ok(Exit::Wrong);
+        }
+    }
+    if let Some(file) = &settings.log.file {
+        output::print_note(&format!("the log goes to {}", file.display()));
+    }
+    let sinks =
+        Sinks::new(io::stdout(), &log_file, format_for(&io::stdout())).context("cannot start the request log")?;
+    let log = OperationalLog::start(&settings.log, &log_file, format_for(&io::stderr()));
     let context = ProcessContext { sinks, log: Some(Arc::new(log)), load };
     match process.serve(settings, context, origin, takeover, on_started) {
         Ok(()) => Ok(Exit::Done),

@@ -17,12 +17,17 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::record::Metrics;
 use crate::record::attacks::Account;
-use crate::record::audit::{AuditContext, AuditError, AuditSettings, AuditTrail, StreamAppender};
+use crate::record::audit::{AuditContext, AuditError, AuditSettings, AuditTrail, StoreRedis};
 use crate::record::event_stream::{EventStream, PastEvents};
-use crate::record::notify::{NotifySettings, WebhookChannels};
+use crate::record::notify::{ChannelContext, NotifySettings, WebhookChannels};
+use crate::record::{GatewayName, Metrics};
+use crate::rules::client::Prefix;
+use crate::rules::decision::Policy;
+use crate::rules::key::Selector;
+use crate::rules::limit::LimitId;
 use crate::words::clock::{Clock, Timestamp, wall};
+use crate::words::units::Span;
 
 /// Built once and shared by all that report it.
 #[derive(Clone, Debug, PartialEq)]
@@ -222,6 +227,129 @@ impl Serialize for KeyObject<'_> {
     }
 }
 
+// Whom an event concerns, as messages say it.
+
+/// More routes are counted and not named.
+const MOST_ROUTES_NAMED: usize = 5;
+
+/// What the events of a limit or a route concern, which their fields do not say.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct EventSubject {
+    /// Where the limit stands: `the route login`.
+    place: String,
+    /// The places of the parts of its key that are user names.
+    names: Vec<usize>,
+    /// By how many bits of an address its key counts clients.
+    prefix: Prefix,
+}
+
+impl EventSubject {
+    /// Of the events of one limit of `policy`.
+    pub fn of_limit(policy: &Policy, id: LimitId) -> Self {
+        let parts = &policy.limit(id).key.parts;
+        let name_of_user = |place: &usize| parts[*place].selector.is_login_name();
+        let names = policy.limit(id).key.names.iter().copied().chain((0..parts.len()).filter(name_of_user)).collect();
+        let own = parts.iter().flat_map(|part| part.selector.choices()).find_map(|selector| match selector {
+            Selector::ClientIp(prefix) => Some(*prefix),
+            _ => None,
+        });
+        let routes = policy.routes.all().iter().filter(|route| route.limits.contains(&id));
+        let routes: Vec<&str> = routes.map(|route| &*route.name).collect();
+        let place = if policy.everywhere.contains(&id) { "every route".to_owned() } else { named_routes(&routes) };
+        Self { place, names, prefix: own.flatten().unwrap_or(policy.client_prefix) }
+    }
+
+    /// Of the events of one route.
+    pub fn of_route(name: &str) -> Self {
+        Self { place: named_routes(&[name]), ..Self::default() }
+    }
+
+    /// What happened to whom: `locks the route login for everyone for 5m, by the limit login-lockdown, until ..`.
+    pub fn sentence(&self, event: &Event) -> String {
+        let is_for_all = event.key.as_ref().is_some_and(Vec::is_empty);
+        let (whom, place) = (self.whom(event), self.place_of(event));
+        let span = event.span.map(|span| Span(span).to_string()).unwrap_or_default();
+        let happened = match event.kind {
+            EventKind::Ban if is_for_all => format!("locks {place} for everyone for {span}"),
+            EventKind::Ban => format!("bans {whom} on {place} for {span}"),
+            EventKind::Unban => format!("lifts the ban of {whom}"),
+            EventKind::Delay => format!("delays {whom} on {place} by {span}"),
+            EventKind::Denial => match event.decision {
+                Some("banned") if is_for_all => format!("keeps {place} locked for everyone"),
+                Some("banned") => format!("keeps {whom}, banned before, off {place}"),
+                Some("challenged") => format!("challenges {whom} on {place}"),
+                Some("tarpitted") => format!("holds and denies {whom} on {place}"),
+                _ => format!("denies {whom} on {place}"),
+            },
+            EventKind::SignedInAfterFailures => {
+                let account = event.account.as_ref().map(|failed| &*failed.account.masked).unwrap_or_default();
+                format!("{whom} has signed in to the account {account} on {place}")
+            }
+            EventKind::Reload => "reloads its configuration".to_owned(),
+        };
+        let shows_client = whom.contains("the client") || whom.contains("the network");
+        let details = [
+            event.limit.as_deref().map(|limit| format!(", by the limit {limit}")),
+            event.until.filter(|_| event.kind != EventKind::Delay).map(|until| format!(", until {until}")),
+            event.reason.as_deref().map(|reason| format!(", {reason}")),
+            event.client.filter(|_| !shows_client).map(|client| format!(", last by the client {client}")),
+        ];
+        details.into_iter().flatten().fold(happened, |sentence, detail| sentence + &detail)
+    }
+
+    /// A ban holds wherever its limit stands, anything else is about one request.
+    fn place_of(&self, event: &Event) -> String {
+        match &event.route {
+            Some(route) if !matches!(event.kind, EventKind::Ban) && event.decision != Some("banned") => {
+                named_routes(&[route])
+            }
+            _ => self.place.clone(),
+        }
+    }
+
+    /// `the client 203.0.113.9 with the account a***1f3c`.
+    fn whom(&self, event: &Event) -> String {
+        let parts = event.key.as_deref().unwrap_or_default();
+        let client = || event.client.map(|client| self.client(client));
+        let named = parts.iter().enumerate().map(|(place, (selector, value))| match selector.parse() {
+            Ok(Selector::ClientIp(_)) => client().unwrap_or_else(|| format!("the client {value}")),
+            Ok(Selector::User) => format!("the account {value}"),
+            _ if value.is_empty() => format!("those without {selector}"),
+            _ if self.names.contains(&place) => format!("the account {value}"),
+            Ok(Selector::Host) => format!("the host {value}"),
+            _ => format!("the {selector} {value}"),
+        });
+        let named: Vec<_> = named.collect();
+        match (&event.key, event.address.as_deref()) {
+            (None, Some(address)) => format!("the client {address}"),
+            (None, None) => client().unwrap_or_else(|| "everyone".to_owned()),
+            (Some(_), _) if named.is_empty() => "everyone".to_owned(),
+            (Some(_), _) => named.join(" with "),
+        }
+    }
+
+    /// As the key counts it.
+    fn client(&self, client: IpAddr) -> String {
+        let (prefix, all) = match client {
+            IpAddr::V4(_) => (self.prefix.v4, 32),
+            IpAddr::V6(_) => (self.prefix.v6, 128),
+        };
+        match IpNet::new(client, prefix) {
+            Ok(network) if prefix < all => format!("the network {}", network.trunc()),
+            _ => format!("the client {client}"),
+        }
+    }
+}
+
+fn named_routes(names: &[&str]) -> String {
+    match names {
+        [] => "every route".to_owned(),
+        [one] => format!("the route {one}"),
+        [some @ .., last] if names.len() <= MOST_ROUTES_NAMED => format!("the routes {} and {last}", some.join(", ")),
+        all => format!("{} routes", all.len()),
+    }
+}
+
 // How many events of requests the stream takes in a second.
 
 /// Costs well below a hundredth of a core with ten subscribers.
@@ -314,7 +442,7 @@ impl EventBus {
     pub fn open_trail(
         &self,
         settings: &AuditSettings,
-        redis: Option<&Arc<dyn StreamAppender>>,
+        redis: Option<&Arc<dyn StoreRedis>>,
         metrics: &Metrics,
     ) -> Result<AuditTrail, AuditError> {
         AuditTrail::open(
@@ -332,13 +460,16 @@ impl EventBus {
 
     /// Opens the webhook channels of a configuration. Unchanged channels are taken from `previous`. To be called within
     /// a runtime.
-    pub fn open_channels(
+    pub(super) fn open_channels(
         &self,
         settings: &NotifySettings,
         previous: &WebhookChannels,
         metrics: &Metrics,
+        gateway: &Arc<GatewayName>,
+        redis: Option<&Arc<dyn StoreRedis>>,
     ) -> WebhookChannels {
-        previous.reopen(settings, metrics, &self.tasks, &self.closing)
+        let context = ChannelContext { metrics, gateway, redis, tasks: &self.tasks, closing: &self.closing };
+        previous.reopen(settings, context)
     }
 
     pub fn stream(&self) -> &EventStream {

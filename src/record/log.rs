@@ -1,13 +1,16 @@
-//! The operational log: what the gateway reports about itself, on stderr.
+//! The operational log: what the gateway reports about itself, on stderr; and the file that both logs may go to.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fmt, io, panic};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tracing::field::{Field, Visit, display};
-use tracing::{Event, Level, Subscriber, error};
+use tracing::{Event, Level, Subscriber, error, info};
 use tracing_appender::non_blocking::WorkerGuard;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::format::{Compact, Format, Writer};
@@ -22,6 +25,8 @@ use crate::record::sinks::ECS_VERSION;
 use crate::record::{LogFormat, LogSettings};
 use crate::words::clock;
 use crate::words::clock::Timestamp;
+use crate::words::files;
+use crate::words::files::LineFile;
 
 // Starts the operational log and changes its level and format. Libraries do not log: their warnings are about what
 // clients send, so a client could fill the log with them.
@@ -30,31 +35,33 @@ use crate::words::clock::Timestamp;
 #[derive(Debug)]
 pub struct OperationalLog {
     level: reload::Handle<Targets, Registry>,
-    format: Arc<ArcSwap<LogFormat>>,
+    style: Arc<ArcSwap<LineStyle>>,
     default_format: LogFormat,
     _flushed_when_dropped: WorkerGuard,
 }
 
 impl OperationalLog {
-    /// Sends everything that is logged from now on to stderr. A second call in one process has no effect.
-    pub fn start(settings: &LogSettings, default_format: LogFormat) -> Self {
-        let (stderr, guard) = tracing_appender::non_blocking(io::stderr());
+    /// Sends everything that is logged from now on to `file`, or to stderr where that leads to none. A second call in one
+    /// process has no effect.
+    pub fn start(settings: &LogSettings, file: &Arc<LogFile>, default_format: LogFormat) -> Self {
+        let output = OperationalOutput { file: Arc::clone(file), stderr: io::stderr() };
+        let (output, guard) = tracing_appender::non_blocking(output);
         let (level, handle) = reload::Layer::new(from_level(settings.level));
-        let format = Arc::new(ArcSwap::from_pointee(settings.format.unwrap_or(default_format)));
+        let style = Arc::new(ArcSwap::from_pointee(LineStyle::of(settings, default_format)));
         let lines = tracing_subscriber::fmt::layer()
-            .with_writer(stderr)
+            .with_writer(output)
             .with_ansi(false)
-            .event_format(AnyFormat::new(Arc::clone(&format)));
+            .event_format(AnyFormat::new(Arc::clone(&style)));
         // Fails only where the process has a subscriber already, which then gets the lines.
         drop(tracing_subscriber::registry().with(level).with(lines).try_init());
         log_panics();
-        Self { level: handle, format, default_format, _flushed_when_dropped: guard }
+        Self { level: handle, style, default_format, _flushed_when_dropped: guard }
     }
 
     /// Applies changed settings.
     pub fn change(&self, settings: &LogSettings) {
         drop(self.level.modify(|level| *level = from_level(settings.level)));
-        self.format.store(Arc::new(settings.format.unwrap_or(self.default_format)));
+        self.style.store(Arc::new(LineStyle::of(settings, self.default_format)));
     }
 }
 
@@ -76,15 +83,29 @@ fn log_panics() {
     }));
 }
 
-/// Formats lines in the configured format, which a reload may change.
+/// How each line looks.
+#[derive(Debug)]
+struct LineStyle {
+    format: LogFormat,
+    /// Stands in each line.
+    gateway: Option<Arc<str>>,
+}
+
+impl LineStyle {
+    fn of(settings: &LogSettings, default_format: LogFormat) -> Self {
+        Self { format: settings.format_or(default_format), gateway: settings.gateway.clone() }
+    }
+}
+
+/// Formats lines in the configured style, which a reload may change.
 struct AnyFormat {
-    format: Arc<ArcSwap<LogFormat>>,
+    style: Arc<ArcSwap<LineStyle>>,
     as_text: Format<Compact>,
 }
 
 impl AnyFormat {
-    fn new(format: Arc<ArcSwap<LogFormat>>) -> Self {
-        Self { format, as_text: Format::default().compact().with_target(false).with_ansi(false) }
+    fn new(style: Arc<ArcSwap<LineStyle>>) -> Self {
+        Self { style, as_text: Format::default().compact().with_target(false).with_ansi(false) }
     }
 }
 
@@ -95,11 +116,20 @@ where
 {
     fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
         let (at, level) = (clock::wall(), *event.metadata().level());
-        let line = match **self.format.load() {
-            LogFormat::Human => return self.as_text.format_event(context, writer, event),
-            LogFormat::Json => LogMessage::of(event).as_json(at, level),
-            LogFormat::Ecs => LogMessage::of(event).as_ecs(at, level),
-            LogFormat::Otel => LogMessage::of(event).as_otel(at, level),
+        let style = self.style.load();
+        let message = || LogMessage::of(event).with_gateway(style.gateway.as_deref());
+        let line = match style.format {
+            LogFormat::Human => {
+                let Some(gateway) = &style.gateway else {
+                    return self.as_text.format_event(context, writer, event);
+                };
+                let mut line = String::new();
+                self.as_text.format_event(context, Writer::new(&mut line), event)?;
+                return writeln!(writer, "{} gateway={gateway}", line.trim_end_matches('\n'));
+            }
+            LogFormat::Json => message().as_json(at, level),
+            LogFormat::Ecs => message().as_ecs(at, level),
+            LogFormat::Otel => message().as_otel(at, level),
         };
         writer.write_str(&String::from_utf8_lossy(&line))
     }
@@ -119,6 +149,16 @@ impl LogMessage {
         let mut message = Self::default();
         event.record(&mut message);
         message
+    }
+
+    /// With the name of the gateway, unless the message is about it and has it already.
+    pub(super) fn with_gateway(mut self, name: Option<&str>) -> Self {
+        if let Some(name) = name
+            && self.fields.iter().all(|(field, _)| *field != GATEWAY)
+        {
+            self.fields.push((GATEWAY, name.into()));
+        }
+        self
     }
 
     /// `{"time": .., "level": "INFO", "message": .., ..}`
@@ -152,7 +192,7 @@ impl LogMessage {
         raw(&mut line, "\",\"service.name\":\"portcullis\",\"event.dataset\":\"portcullis.log\"");
         for (name, value) in &self.fields {
             raw(&mut line, ",\"");
-            schema_name(&mut line, name, "client.ip", "error.stack_trace");
+            schema_name(&mut line, name, ["client.ip", "error.stack_trace", "service.node.name"]);
             raw(&mut line, "\":");
             put(&mut line, value);
         }
@@ -173,7 +213,7 @@ impl LogMessage {
         raw(&mut line, "},\"attributes\":[");
         for (position, (name, value)) in self.fields.iter().enumerate() {
             raw(&mut line, if position > 0 { ",{\"key\":\"" } else { "{\"key\":\"" });
-            schema_name(&mut line, name, "client.address", "exception.stacktrace");
+            schema_name(&mut line, name, ["client.address", "exception.stacktrace", "service.instance.id"]);
             raw(&mut line, "\",\"value\":{");
             match value {
                 Value::Bool(_) => put(&mut line, format_args!("\"boolValue\":{value}")),
@@ -195,9 +235,13 @@ impl LogMessage {
     }
 }
 
-/// The name of a field in another schema. `client` and `backtrace` are the schema's names for these fields.
-fn schema_name(line: &mut Vec<u8>, name: &str, client: &str, backtrace: &str) {
+/// The field with the name of the gateway.
+const GATEWAY: &str = "gateway";
+
+/// The name of a field in another schema, and what that calls the fields `client`, `backtrace` and `gateway`.
+fn schema_name(line: &mut Vec<u8>, name: &str, [client, backtrace, gateway]: [&str; 3]) {
     match name {
+        GATEWAY => raw(line, gateway),
         "client" => raw(line, client),
         "error" => raw(line, "error.message"),
         "backtrace" => raw(line, backtrace),
@@ -238,5 +282,142 @@ impl Visit for LogMessage {
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         self.add(field, format!("{value:?}").into());
+    }
+}
+
+// The file of the `log` section. Both logs go there while there is one.
+
+/// The file that lines go to; none: they go to the streams of the process. A reload may change it.
+#[derive(Debug, Default)]
+pub struct LogFile(ArcSwapOption<Mutex<OpenLog>>);
+
+/// A file that was opened, to be put in force.
+#[derive(Clone, Debug, Default)]
+pub struct OpenedLog(Option<Arc<Mutex<OpenLog>>>);
+
+#[derive(Debug)]
+struct OpenLog {
+    file: LineFile,
+    /// The last write failed, which is logged once.
+    is_failing: bool,
+}
+
+/// A log file that cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the log to {}: {}", path.display(), files::describe(source))]
+pub struct LogFileError {
+    pub path: PathBuf,
+    pub source: io::Error,
+}
+
+impl LogFile {
+    /// Opens the file at that path, unless it is the one in force, which is kept. [`Self::set`] puts it in force. Blocks.
+    pub fn open(&self, path: Option<&Path>) -> Result<OpenedLog, LogFileError> {
+        let Some(path) = path else { return Ok(OpenedLog(None)) };
+        let kept = self.0.load_full().filter(|log| log.lock().file.path() == path);
+        let opened = match kept {
+            Some(log) => log,
+            None => {
+                let file = LineFile::open(path).map_err(|source| LogFileError { path: path.to_owned(), source })?;
+                Arc::new(Mutex::new(OpenLog { file, is_failing: false }))
+            }
+        };
+        Ok(OpenedLog(Some(opened)))
+    }
+
+    /// The file that cannot be opened, as far as that shows without opening it.
+    pub fn check(settings: &LogSettings) -> Option<LogFileError> {
+        let path = settings.file.as_ref()?;
+        let source = files::AppendFile::check(path).err()?;
+        Some(LogFileError { path: path.clone(), source })
+    }
+
+    /// Puts a file in force. Does not wait.
+    pub fn set(&self, opened: OpenedLog) {
+        self.0.store(opened.0);
+    }
+
+    /// Opens the file anew. `false`: there is none. Blocks.
+    pub fn reopen(&self) -> bool {
+        let Some(log) = self.0.load_full() else { return false };
+        let reopened = log.lock().file.reopen();
+        note(&log, &reopened);
+        true
+    }
+
+    /// Appends whole lines to the file; `None`: there is none.
+    fn write(&self, lines: &[u8]) -> Option<io::Result<()>> {
+        let log = self.0.load_full()?;
+        let written = log.lock().file.write(lines);
+        note(&log, &written);
+        Some(written)
+    }
+
+    fn is_failing(&self) -> bool {
+        self.0.load_full().is_some_and(|log| log.lock().is_failing)
+    }
+}
+
+/// Logs that the file cannot be written, and that it can be again.
+fn note(log: &Mutex<OpenLog>, result: &io::Result<()>) {
+    let (changed, path) = {
+        let mut log = log.lock();
+        let was_failing = std::mem::replace(&mut log.is_failing, result.is_err());
+        (was_failing != log.is_failing, log.file.path().to_owned())
+    };
+    let path = path.display();
+    match result {
+        Ok(()) if changed => info!("the log is written to {path} again"),
+        Err(error) if changed => {
+            let error = files::describe(error);
+            error!(
+                error,
+                "cannot write the log to {path}: {error}: until it can, requests are not logged, and messages go to standard error"
+            );
+        }
+        _ => {}
+    }
+}
+
+/// The output of the operational log.
+#[derive(Debug)]
+struct OperationalOutput {
+    file: Arc<LogFile>,
+    stderr: io::Stderr,
+}
+
+impl Write for OperationalOutput {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        // While the file fails, what happens is told on stderr, and in the file too if it takes lines again.
+        let was_failing = self.file.is_failing();
+        match self.file.write(line) {
+            Some(Ok(())) if !was_failing => Ok(line.len()),
+            _ => self.stderr.write_all(line).map(|()| line.len()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stderr.flush()
+    }
+}
+
+/// The output of the request log.
+#[derive(Debug)]
+pub(super) struct RequestOutput<W> {
+    pub(super) file: Arc<LogFile>,
+    pub(super) stream: W,
+}
+
+impl<W: Write> Write for RequestOutput<W> {
+    /// Whole lines. Those that the file does not take are lost.
+    fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
+        match self.file.write(lines) {
+            Some(written) => written.map(|()| lines.len()),
+            None => self.stream.write_all(lines).map(|()| lines.len()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
     }
 }

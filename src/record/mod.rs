@@ -30,5 +30,5 @@ pub use self::request_record::{
     AppliedLimit, DecisionLabel, MaskedKey, NO_ROUTE, NO_ROUTE_LABEL, OTHER_ROUTES_LABEL, ObservedOutcome,
     RequestRecord, UpstreamRecord,
 };
-pub use self::sinks::{LogFormat, LogSettings, Sinks};
+pub use self::sinks::{GatewayName, LogFormat, LogSettings, Sinks};
 pub use self::spans::TraceId;

@@ -1,6 +1,7 @@
 //! Webhooks that are notified when a limit is reached.
 //!
-//! Each channel has a queue and a task of its own, so that a slow webhook delays no other webhook and no request.
+//! Each channel has a queue and tasks of its own, so that a slow webhook delays no other webhook and no request. Of the gateways
+//! on one Redis, the first that claims an event sends it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,9 +22,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
+use crate::record::audit::StoreRedis;
+use crate::record::event::{EventKind, EventSubject};
 use crate::record::metrics::NotificationMetrics;
 use crate::record::sinks::SendError;
-use crate::record::{Event, Metrics, sinks};
+use crate::record::{DecisionLabel, Event, GatewayName, Metrics, sinks};
 use crate::rules::key::KeyHash;
 use crate::rules::limit::ChannelId;
 use crate::words::clock::Timestamp;
@@ -142,37 +145,31 @@ impl fmt::Display for Webhook {
 /// An event, and how many like it were suppressed since the last notification.
 #[derive(Clone, Debug)]
 pub(super) struct Notification {
-    pub(super) event: Arc<Event>,
-    pub(super) suppressed: u64,
+    event: Arc<Event>,
+    subject: Arc<EventSubject>,
+    suppressed: u64,
+    /// What of all gateways only one sends; `None`: no other gateway has this event.
+    claim: Option<String>,
 }
 
 impl Notification {
     /// The event as in the audit trail, the number of suppressed ones, and the same as a sentence for chats.
-    pub(super) fn to_json(&self) -> Value {
+    fn to_json(&self, gateway: &str) -> Value {
         let mut message = json!(&*self.event);
         message["suppressed"] = json!(self.suppressed);
-        message["gateway"] = json!("portcullis");
+        message["gateway"] = json!(gateway);
         message["version"] = json!(env!("CARGO_PKG_VERSION"));
-        message["text"] = json!(self.sentence());
+        message["text"] = json!(self.sentence(gateway));
         message
     }
 
-    fn sentence(&self) -> String {
-        let Self { event, suppressed } = self;
-        let mut sentence = format!("portcullis: {}", event.kind.as_str());
-        let key = event.key.as_deref().unwrap_or_default();
-        let key: Vec<_> = key.iter().map(|(selector, value)| format!("{selector}={value}")).collect();
-        let details = [
-            event.limit.as_deref().map(|limit| format!(" by {limit}")),
-            event.account.as_ref().map(|failed| format!(" of {}", failed.account.masked)),
-            (!key.is_empty()).then(|| format!(" of {}", key.join(" "))),
-            event.client.map(|client| format!(", client {client}")),
-            event.until.map(|until| format!(", until {until}")),
-            event.account.as_ref().and(event.reason.as_deref()).map(|reason| format!(", {reason}")),
-            (*suppressed > 0).then(|| format!(", {suppressed} more since the last message")),
-        ];
-        sentence.extend(details.into_iter().flatten());
-        sentence
+    fn sentence(&self, gateway: &str) -> String {
+        let sentence = self.subject.sentence(&self.event);
+        let more = match self.suppressed {
+            0 => String::new(),
+            suppressed => format!(", {suppressed} more since the last message"),
+        };
+        format!("portcullis {gateway}: {sentence}{more}")
     }
 }
 
@@ -218,16 +215,31 @@ pub struct WebhookChannel {
     counters: NotificationMetrics,
 }
 
+/// What the channels need besides their settings.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChannelContext<'a> {
+    pub(super) metrics: &'a Metrics,
+    /// The gateway that sends.
+    pub(super) gateway: &'a Arc<GatewayName>,
+    /// Where the gateways of one store agree which of them sends; `None`: this one is alone.
+    pub(super) redis: Option<&'a Arc<dyn StoreRedis>>,
+    /// Runs the tasks of the channels.
+    pub(super) tasks: &'a TaskTracker,
+    /// When it is cancelled, each task tries to send its queue once more and ends.
+    pub(super) closing: &'a CancellationToken,
+}
+
 impl WebhookChannel {
-    /// To be called within a runtime. When `closing` is cancelled, the task tries to send the queue once more and ends.
-    pub(super) fn open(
-        settings: ChannelSettings,
-        counters: NotificationMetrics,
-        tasks: &TaskTracker,
-        closing: CancellationToken,
-    ) -> Arc<Self> {
+    /// To be called within a runtime.
+    pub(super) fn open(settings: ChannelSettings, context: ChannelContext<'_>) -> Arc<Self> {
+        let ChannelContext { metrics, gateway, redis, tasks, closing } = context;
+        let counters = metrics.notifications(&settings.name);
         let (queue, notifications) = mpsc::channel(MAX_QUEUED);
-        tasks.spawn(send_queued(settings.clone(), notifications, counters.clone(), closing));
+        let (claimed, to_send) = mpsc::channel(MAX_QUEUED);
+        let claims = Claims { redis: redis.cloned(), held: held(settings.every) };
+        tasks.spawn(claim_queued(claims, notifications, claimed, counters.clone(), closing.clone()));
+        let sender = Sender { settings: settings.clone(), gateway: Arc::clone(gateway), closing: closing.clone() };
+        tasks.spawn(sender.send_queued(to_send, counters.clone()));
         let suppression = Mutex::new(Suppression::new(settings.every));
         Arc::new(Self { settings, suppression, queue, counters })
     }
@@ -237,11 +249,22 @@ impl WebhookChannel {
     }
 
     /// Queues a notification, unless the same limit and key had one lately. Does not wait.
-    pub fn notify(&self, event: &Arc<Event>, limit: &Arc<str>, key: KeyHash, now: Timestamp) {
-        let verdict = self.suppression.lock().check(limit, key, now);
+    pub fn notify(
+        &self,
+        event: &Arc<Event>,
+        subject: &Arc<EventSubject>,
+        limit: &Arc<str>,
+        key: KeyHash,
+        now: Timestamp,
+    ) {
+        let verdict = self.suppression.lock().check(limit, key, Occasion::of(event), now);
         match verdict {
             SendVerdict::Send { suppressed } => {
-                let notification = Notification { event: Arc::clone(event), suppressed };
+                let (event, subject) = (Arc::clone(event), Arc::clone(subject));
+                // Only one gateway sees the request of a sign-in.
+                let is_seen_by_all = event.kind != EventKind::SignedInAfterFailures;
+                let claim = is_seen_by_all.then(|| format!("{}:{limit}:{:032x}", self.settings.name, key.0));
+                let notification = Notification { event, subject, suppressed, claim };
                 if self.queue.try_send(notification).is_err() {
                     self.counters.dropped();
                 }
@@ -252,13 +275,37 @@ impl WebhookChannel {
     }
 }
 
-async fn send_queued(
-    settings: ChannelSettings,
+/// Which gateway sends what several of them notice.
+#[derive(Debug)]
+struct Claims {
+    redis: Option<Arc<dyn StoreRedis>>,
+    /// How long an event is claimed.
+    held: Duration,
+}
+
+/// A little shorter than `every`, so that the gateway that has sent a notification may send the next one when it is due.
+fn held(every: Duration) -> Duration {
+    every.saturating_sub((every / 10).min(Duration::from_secs(1)))
+}
+
+impl Claims {
+    /// Whether this gateway is to send it. While Redis does not answer, each gateway is.
+    async fn take(&self, notification: &Notification) -> bool {
+        match (&self.redis, &notification.claim) {
+            (Some(redis), Some(claim)) => redis.claim(claim, self.held).await,
+            _ => true,
+        }
+    }
+}
+
+/// Claims at once what is queued, also while the webhook hangs: a late claim would find an earlier one ended.
+async fn claim_queued(
+    claims: Claims,
     mut notifications: mpsc::Receiver<Notification>,
+    claimed: mpsc::Sender<Notification>,
     counters: NotificationMetrics,
     closing: CancellationToken,
 ) {
-    let mut is_healthy = true;
     loop {
         let notification = tokio::select! {
             biased;
@@ -269,51 +316,68 @@ async fn send_queued(
             }
         };
         let Some(notification) = notification else { return };
-        let is_delivered = send_with_retries(&settings, &notification, &closing).await;
-        if is_delivered {
-            counters.delivered();
-        } else {
-            counters.failed();
+        if !claims.take(&notification).await {
+            counters.suppressed();
+        } else if claimed.try_send(notification).is_err() {
+            counters.dropped();
         }
-        let name = &*settings.name;
-        match (is_healthy, is_delivered) {
-            (false, true) => info!(channel = name, "the webhook of `{name}` takes notifications again"),
-            (true, false) => {
-                warn!(channel = name, "the webhook of `{name}` takes no notifications: this one is given up");
-            }
-            _ => {}
-        }
-        is_healthy = is_delivered;
     }
 }
 
-/// Retries for about half a minute, besides the time of the attempts themselves. Returns whether it was delivered.
-async fn send_with_retries(
-    settings: &ChannelSettings,
-    notification: &Notification,
-    closing: &CancellationToken,
-) -> bool {
-    let json = Bytes::from(notification.to_json().to_string());
-    let mut wait = FIRST_WAIT;
-    for attempt in 1..=MAX_ATTEMPTS {
-        match post(&settings.webhook, json.clone()).await {
-            Ok(()) => return true,
-            Err(error) => {
-                let name = &*settings.name;
-                info!(channel = name, attempt, "the webhook of `{name}` did not take a notification: {error}");
+/// Sends the claimed notifications of a channel.
+#[derive(Debug)]
+struct Sender {
+    settings: ChannelSettings,
+    gateway: Arc<GatewayName>,
+    closing: CancellationToken,
+}
+
+impl Sender {
+    async fn send_queued(self, mut notifications: mpsc::Receiver<Notification>, counters: NotificationMetrics) {
+        let mut is_healthy = true;
+        while let Some(notification) = notifications.recv().await {
+            let is_delivered = self.send_with_retries(&notification).await;
+            if is_delivered {
+                counters.delivered();
+            } else {
+                counters.failed();
             }
+            let name = &*self.settings.name;
+            match (is_healthy, is_delivered) {
+                (false, true) => info!(channel = name, "the webhook of `{name}` takes notifications again"),
+                (true, false) => {
+                    warn!(channel = name, "the webhook of `{name}` takes no notifications: this one is given up");
+                }
+                _ => {}
+            }
+            is_healthy = is_delivered;
         }
-        if attempt == MAX_ATTEMPTS || closing.is_cancelled() {
-            break;
-        }
-        tokio::select! {
-            () = time::sleep(wait) => {}
-            // The gateway stops: one more attempt at once, the last.
-            () = closing.cancelled() => {}
-        }
-        wait *= 2;
     }
-    false
+
+    /// Retries for about half a minute, besides the time of the attempts themselves. Returns whether it was delivered.
+    async fn send_with_retries(&self, notification: &Notification) -> bool {
+        let json = Bytes::from(notification.to_json(&self.gateway.get()).to_string());
+        let mut wait = FIRST_WAIT;
+        for attempt in 1..=MAX_ATTEMPTS {
+            match post(&self.settings.webhook, json.clone()).await {
+                Ok(()) => return true,
+                Err(error) => {
+                    let name = &*self.settings.name;
+                    info!(channel = name, attempt, "the webhook of `{name}` did not take a notification: {error}");
+                }
+            }
+            if attempt == MAX_ATTEMPTS || self.closing.is_cancelled() {
+                break;
+            }
+            tokio::select! {
+                () = time::sleep(wait) => {}
+                // The gateway stops: one more attempt at once, the last.
+                () = self.closing.cancelled() => {}
+            }
+            wait *= 2;
+        }
+        false
+    }
 }
 
 // Lets one notification pass for each limit and key in a given time, and counts the suppressed ones.
@@ -340,6 +404,27 @@ struct LastSent {
     at: Timestamp,
     /// How many were suppressed since.
     suppressed: u64,
+    /// `false`: whoever began the ban has told of it, perhaps another gateway.
+    is_own: bool,
+}
+
+/// What a notification would tell.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Occasion {
+    BanBegins,
+    /// A request met a ban that had begun before. The first of them tells nothing new, the next ones remind of it.
+    BanStands,
+    Other,
+}
+
+impl Occasion {
+    fn of(event: &Event) -> Self {
+        match event.kind {
+            EventKind::Ban => Self::BanBegins,
+            EventKind::Denial if event.decision == Some(DecisionLabel::Banned.as_str()) => Self::BanStands,
+            _ => Self::Other,
+        }
+    }
 }
 
 /// Whether to send a notification.
@@ -358,23 +443,27 @@ impl Suppression {
         Self { every, last_sent: HashMap::new(), swept: Timestamp::EPOCH }
     }
 
-    pub(super) fn check(&mut self, limit: &Arc<str>, key: KeyHash, now: Timestamp) -> SendVerdict {
+    pub(super) fn check(&mut self, limit: &Arc<str>, key: KeyHash, what: Occasion, now: Timestamp) -> SendVerdict {
         self.sweep(now);
         let id = (Arc::clone(limit), key);
         let is_full = self.last_sent.len() >= MAX_KEYS;
         match self.last_sent.get_mut(&id) {
-            Some(last) if now.since(last.at) < self.every => {
+            Some(last) if now.since(last.at) < self.every && (last.is_own || what != Occasion::BanBegins) => {
                 last.suppressed += 1;
                 SendVerdict::Suppress
             }
             Some(last) => {
                 let suppressed = std::mem::take(&mut last.suppressed);
-                last.at = now;
+                (last.at, last.is_own) = (now, true);
                 SendVerdict::Send { suppressed }
             }
             None if is_full => SendVerdict::Full,
+            None if what == Occasion::BanStands => {
+                self.last_sent.insert(id, LastSent { at: now, suppressed: 1, is_own: false });
+                SendVerdict::Suppress
+            }
             None => {
-                self.last_sent.insert(id, LastSent { at: now, suppressed: 0 });
+                self.last_sent.insert(id, LastSent { at: now, suppressed: 0, is_own: true });
                 SendVerdict::Send { suppressed: 0 }
             }
         }
@@ -408,22 +497,10 @@ impl WebhookChannels {
     }
 
     /// The channels of `settings`. Unchanged channels keep their queues and their list of recent notifications.
-    pub(in crate::record) fn reopen(
-        &self,
-        settings: &NotifySettings,
-        metrics: &Metrics,
-        tasks: &TaskTracker,
-        closing: &CancellationToken,
-    ) -> Self {
+    pub(super) fn reopen(&self, settings: &NotifySettings, context: ChannelContext<'_>) -> Self {
         let channels = settings.channels.iter().map(|settings| {
             let kept = self.0.iter().find(|channel| channel.settings() == settings);
-            kept.map_or_else(
-                || {
-                    let counters = metrics.notifications(&settings.name);
-                    WebhookChannel::open(settings.clone(), counters, tasks, closing.clone())
-                },
-                Arc::clone,
-            )
+            kept.map_or_else(|| WebhookChannel::open(settings.clone(), context), Arc::clone)
         });
         Self(channels.collect())
     }
@@ -442,25 +519,39 @@ mod tests {
     #[test]
     fn each_limit_and_key_is_notified_once_in_a_while_and_what_is_suppressed_is_counted() {
         let (mut suppression, login, api) = (Suppression::new(EVERY), Arc::from("login"), Arc::from("api"));
-        assert_eq!(suppression.check(&login, KeyHash(1), second(0)), SendVerdict::Send { suppressed: 0 });
+        assert_eq!(suppression.check(&login, KeyHash(1), Occasion::Other, second(0)), SendVerdict::Send { suppressed: 0 });
         for _ in 0..9 {
-            assert_eq!(suppression.check(&login, KeyHash(1), second(59)), SendVerdict::Suppress);
+            assert_eq!(suppression.check(&login, KeyHash(1), Occasion::Other, second(59)), SendVerdict::Suppress);
         }
-        assert_eq!(suppression.check(&login, KeyHash(2), second(59)), SendVerdict::Send { suppressed: 0 });
-        assert_eq!(suppression.check(&api, KeyHash(1), second(59)), SendVerdict::Send { suppressed: 0 });
-        assert_eq!(suppression.check(&login, KeyHash(1), second(60)), SendVerdict::Send { suppressed: 9 });
-        assert_eq!(suppression.check(&login, KeyHash(1), second(61)), SendVerdict::Suppress);
-        assert_eq!(suppression.check(&login, KeyHash(1), second(240)), SendVerdict::Send { suppressed: 1 });
+        assert_eq!(suppression.check(&login, KeyHash(2), Occasion::Other, second(59)), SendVerdict::Send { suppressed: 0 });
+        assert_eq!(suppression.check(&api, KeyHash(1), Occasion::Other, second(59)), SendVerdict::Send { suppressed: 0 });
+        assert_eq!(suppression.check(&login, KeyHash(1), Occasion::Other, second(60)), SendVerdict::Send { suppressed: 9 });
+        assert_eq!(suppression.check(&login, KeyHash(1), Occasion::Other, second(61)), SendVerdict::Suppress);
+        assert_eq!(suppression.check(&login, KeyHash(1), Occasion::Other, second(240)), SendVerdict::Send { suppressed: 1 });
+    }
+
+    #[test]
+    fn a_ban_is_told_when_it_begins_and_what_meets_it_reminds_of_it_later() {
+        let (mut suppression, login) = (Suppression::new(EVERY), Arc::from("login"));
+        let mut check = |what, at| suppression.check(&login, KeyHash(1), what, second(at));
+        // Another gateway began the ban, and told of it.
+        assert_eq!(check(Occasion::BanStands, 0), SendVerdict::Suppress);
+        assert_eq!(check(Occasion::BanStands, 60), SendVerdict::Send { suppressed: 1 });
+        // Here a request on another core meets the ban before the one that began it has ended.
+        let mut check = |what, at| suppression.check(&login, KeyHash(2), what, second(at));
+        assert_eq!(check(Occasion::BanStands, 60), SendVerdict::Suppress);
+        assert_eq!(check(Occasion::BanBegins, 60), SendVerdict::Send { suppressed: 1 });
+        assert_eq!(check(Occasion::BanBegins, 61), SendVerdict::Suppress);
     }
 
     #[test]
     fn many_keys_take_bounded_room_and_make_way_when_their_time_is_over() {
         let (mut suppression, login) = (Suppression::new(EVERY), Arc::from("login"));
         for key in 0..MAX_KEYS as u128 {
-            assert_eq!(suppression.check(&login, KeyHash(key), second(0)), SendVerdict::Send { suppressed: 0 });
+            assert_eq!(suppression.check(&login, KeyHash(key), Occasion::Other, second(0)), SendVerdict::Send { suppressed: 0 });
         }
-        assert_eq!(suppression.check(&login, KeyHash(u128::MAX), second(1)), SendVerdict::Full);
-        assert_eq!(suppression.check(&login, KeyHash(u128::MAX), second(60)), SendVerdict::Send { suppressed: 0 });
+        assert_eq!(suppression.check(&login, KeyHash(u128::MAX), Occasion::Other, second(1)), SendVerdict::Full);
+        assert_eq!(suppression.check(&login, KeyHash(u128::MAX), Occasion::Other, second(60)), SendVerdict::Send { suppressed: 0 });
         assert_eq!(suppression.last_sent.len(), 1);
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::access_log::LineContext;
 use super::advice::UnlimitedLogins;
 use super::attacks::Attacks;
-use super::event::EventKind;
+use super::event::{EventKind, EventSubject};
 use super::heavy_keys::KeyTable;
 use super::kept_requests::{DecisionFacts, KeptRequest, KeptRequests, PolicyFacts};
 use super::metrics::{CountedRoute, LimitMetrics, RouteMetrics, ShownRoutes, UpstreamMetrics};
@@ -44,6 +44,8 @@ pub struct Recorder {
     limits: Vec<LimitMetrics>,
     /// The channels that each limit notifies, by `LimitId`.
     channels: Vec<Vec<Arc<WebhookChannel>>>,
+    /// Whom their messages concern, by `LimitId`.
+    subjects: Vec<Arc<EventSubject>>,
     /// The channels that hear of sign-ins after failures, by `RouteId`.
     sign_in_channels: Vec<Vec<Arc<WebhookChannel>>>,
     attacks: Arc<Attacks>,
@@ -70,6 +72,8 @@ struct RequestLog {
     format: LogFormat,
     /// Whether lines have the query.
     query: bool,
+    /// Stands in each line.
+    gateway: Option<Arc<str>>,
 }
 
 impl Recorder {
@@ -81,7 +85,7 @@ impl Recorder {
         upstreams: impl IntoIterator<Item = ServerNames>,
     ) -> Self {
         let metrics = &sinks.metrics;
-        let format = settings.format.unwrap_or(sinks.default_format);
+        let format = settings.format_or(sinks.default_format);
         let named = policy.routes.all().iter().map(|route| CountedRoute::Named(Arc::clone(&route.name)));
         let routes: Vec<RouteMetrics> =
             [CountedRoute::NoRoute].into_iter().chain(named).map(RouteMetrics::new).collect();
@@ -95,6 +99,7 @@ impl Recorder {
                 lines: Arc::clone(&sinks.lines),
                 format,
                 query: settings.query,
+                gateway: settings.gateway.clone(),
             }),
             routes,
             other_routes: RouteMetrics::new(CountedRoute::Others),
@@ -102,6 +107,7 @@ impl Recorder {
             shown_routes: Arc::default(),
             limits: policy.limits.iter().map(|limit| LimitMetrics::new(&limit.name)).collect(),
             channels: Vec::new(),
+            subjects: Vec::new(),
             sign_in_channels: Vec::new(),
             attacks: Arc::clone(&sinks.attacks),
             tracer: None,
@@ -124,6 +130,11 @@ impl Recorder {
         let found = |ids: &[ChannelId]| ids.iter().filter_map(|id| channels.get(*id)).map(Arc::clone).collect();
         let of_limit = |limit: &Limit| found(if limit.shadow { &[] } else { &limit.then.notify });
         self.channels = policy.limits.iter().map(of_limit).collect();
+        let subject = |(place, channels): (usize, &Vec<_>)| match u16::try_from(place) {
+            Ok(place) if !channels.is_empty() => Arc::new(EventSubject::of_limit(policy, LimitId(place))),
+            _ => Arc::default(),
+        };
+        self.subjects = self.channels.iter().enumerate().map(subject).collect();
         self.sign_in_channels = policy.routes.all().iter().map(|route| found(&route.sign_in_channels())).collect();
         self
     }
@@ -225,11 +236,12 @@ impl Recorder {
         self.unlimited_logins.count(request);
         self.note_sign_in(request);
         self.report(request);
-        if let Some(RequestLog { lines, format, query }) = &self.log {
+        if let Some(RequestLog { lines, format, query, gateway }) = &self.log {
             let context = LineContext {
                 route: request.route.map(|route| self.route(Some(route)).route.label()),
                 upstream: request.upstream.map(|upstream| &*self.upstream(upstream.id).name),
                 query: request.query.filter(|_| *query),
+                gateway: gateway.as_deref(),
                 limits: &self.limits,
             };
             lines.append(|line| access_log::write(line, *format, clock::wall(), request, &context));
@@ -310,8 +322,9 @@ impl Recorder {
 
     /// Notifies the channels of a limit.
     fn notify(&self, limit: LimitId, key: Option<KeyHash>, event: &Arc<Event>) {
+        let (Some(subject), key) = (self.subjects.get(usize::from(limit.0)), key.unwrap_or(KeyHash(0))) else { return };
         for channel in self.channels_of(limit) {
-            channel.notify(event, self.limit_name(limit), key.unwrap_or(KeyHash(0)), self.clock.now());
+            channel.notify(event, subject, self.limit_name(limit), key, self.clock.now());
         }
     }
 

@@ -1,9 +1,11 @@
 //! Where records go: the request log, the metrics, the event bus and the exporters of spans.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::uri::Scheme;
 use http::{Request, Response};
@@ -15,8 +17,11 @@ use hyper_util::client::legacy::connect::HttpConnector;
 
 use super::advice::Advisor;
 use super::attacks::Attacks;
+use super::audit::StoreRedis;
 use super::heavy_keys::KeyTables;
 use super::kept_requests::KeptRequests;
+use super::log::{LogFile, RequestOutput};
+use super::notify::{NotifySettings, WebhookChannels};
 use super::spans::SpanExporters;
 use super::{Event, EventBus, LineWriter, Metrics};
 use crate::wire::http_client;
@@ -28,6 +33,8 @@ use crate::words::word::words;
 #[derive(Clone, Debug)]
 pub struct Sinks {
     pub(super) lines: Arc<LineWriter>,
+    log_file: Arc<LogFile>,
+    gateway_name: Arc<GatewayName>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) event_bus: Arc<EventBus>,
     pub(super) kept_requests: Arc<KeptRequests>,
@@ -40,9 +47,15 @@ pub struct Sinks {
 }
 
 impl Sinks {
-    /// A thread of its own writes the lines of the request log to `out`.
-    pub fn new(out: impl Write + Send + 'static, default_format: LogFormat) -> std::io::Result<Self> {
-        Ok(Self { lines: LineWriter::start(out)?, default_format, ..Self::discard() })
+    /// A thread of its own writes the lines of the request log to `log_file`, or to `out` where that leads to no file.
+    pub fn new(
+        out: impl Write + Send + 'static,
+        log_file: &Arc<LogFile>,
+        default_format: LogFormat,
+    ) -> std::io::Result<Self> {
+        let log_file = Arc::clone(log_file);
+        let lines = LineWriter::start(RequestOutput { file: Arc::clone(&log_file), stream: out })?;
+        Ok(Self { lines, log_file, default_format, ..Self::discard() })
     }
 
     /// Counts requests and writes no lines; for tests.
@@ -51,6 +64,8 @@ impl Sinks {
         let (metrics, event_bus) = (Arc::new(Metrics::new()), Arc::new(EventBus::new()));
         Self {
             lines,
+            log_file: Arc::default(),
+            gateway_name: Arc::default(),
             metrics,
             event_bus,
             kept_requests: Arc::default(),
@@ -64,6 +79,16 @@ impl Sinks {
 
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
+    }
+
+    /// The file that both logs go to.
+    pub fn log_file(&self) -> &Arc<LogFile> {
+        &self.log_file
+    }
+
+    /// What operators call this gateway.
+    pub fn gateway_name(&self) -> &Arc<GatewayName> {
+        &self.gateway_name
     }
 
     /// Advice about probable misconfigurations.
@@ -94,6 +119,17 @@ impl Sinks {
         &self.span_exporters
     }
 
+    /// Opens the webhook channels of a configuration. Unchanged channels are taken from `previous`. `redis`: where the gateways
+    /// agree which of them sends. To be called within a runtime.
+    pub fn open_channels(
+        &self,
+        settings: &NotifySettings,
+        previous: &WebhookChannels,
+        redis: Option<&Arc<dyn StoreRedis>>,
+    ) -> WebhookChannels {
+        self.event_bus.open_channels(settings, previous, &self.metrics, &self.gateway_name, redis)
+    }
+
     /// Publishes an event that no request caused. Does not wait.
     pub fn publish(&self, event: Event) {
         self.event_bus.publish(&Arc::new(event));
@@ -105,9 +141,33 @@ impl Sinks {
         self.lines.flush(at_most);
     }
 
-    /// How many lines of the request log were dropped because their reader was too slow.
+    /// How many lines of the request log were dropped because their reader was too slow, or their file took none.
     pub fn dropped_lines(&self) -> u64 {
         self.lines.dropped()
+    }
+}
+
+// The name of the gateway.
+
+/// What operators call this gateway: in the status, messages and metrics. Two may have the same. A reload may change it.
+#[derive(Debug)]
+pub struct GatewayName(ArcSwap<String>);
+
+impl GatewayName {
+    pub fn get(&self) -> Arc<String> {
+        self.0.load_full()
+    }
+
+    /// Returns whether that is another name than before.
+    pub fn set(&self, name: String) -> bool {
+        let before = self.0.swap(Arc::new(name));
+        before != self.0.load_full()
+    }
+}
+
+impl Default for GatewayName {
+    fn default() -> Self {
+        Self(ArcSwap::from_pointee("portcullis".to_owned()))
     }
 }
 
@@ -125,10 +185,27 @@ pub struct LogSettings {
     pub requests: bool,
     /// Whether the line has the query, which may hold secrets.
     pub query: bool,
+    /// Where both logs go; `None`: to the streams of the process.
+    pub file: Option<PathBuf>,
+    /// The name of the gateway where the configuration gives it one: each line has it.
+    pub gateway: Option<Arc<str>>,
 }
 
 impl LogSettings {
-    pub const DEFAULT: Self = Self { level: tracing::Level::INFO, format: None, requests: true, query: false };
+    pub const DEFAULT: Self = Self {
+        level: tracing::Level::INFO,
+        format: None,
+        requests: true,
+        query: false,
+        file: None,
+        gateway: None,
+    };
+
+    /// The format in force. `of_stream` is the one for the stream of the process.
+    pub(super) fn format_or(&self, of_stream: LogFormat) -> LogFormat {
+        let usual = if self.file.is_some() { LogFormat::Json } else { of_stream };
+        self.format.unwrap_or(usual)
+    }
 }
 
 impl Default for LogSettings {

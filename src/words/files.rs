@@ -209,6 +209,52 @@ impl AppendFile {
     }
 }
 
+/// The mode of a new file of lines: the group of the service may read it, like logs.
+pub const LINES_MODE: u32 = 0o640;
+
+/// How long the reader of a FIFO may pause. Writers of lines have queues with room for that time.
+const READER_PAUSE: Duration = Duration::from_secs(1);
+
+/// A file of whole lines. Where it was moved away or removed, a new one is begun at its path.
+#[derive(Debug)]
+pub struct LineFile {
+    path: PathBuf,
+    file: AppendFile,
+    /// The last write failed, perhaps within a line.
+    is_torn: bool,
+}
+
+impl LineFile {
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let file = AppendFile::open(path, LINES_MODE)?;
+        Ok(Self { path: path.to_owned(), file, is_torn: false })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens the path again, whatever it leads to now.
+    pub fn reopen(&mut self) -> io::Result<()> {
+        *self = Self::open(&self.path)?;
+        Ok(())
+    }
+
+    /// Appends whole lines, to a new file where the path leads to another one by now, or to none.
+    pub fn write(&mut self, lines: &[u8]) -> io::Result<()> {
+        if !self.file.is_at(&self.path) {
+            self.reopen()?;
+        }
+        let written = self.end_torn_line().and_then(|()| self.file.write(lines, READER_PAUSE));
+        self.is_torn = written.is_err();
+        written
+    }
+
+    fn end_torn_line(&mut self) -> io::Result<()> {
+        if self.is_torn { self.file.write(b"\n", READER_PAUSE) } else { Ok(()) }
+    }
+}
+
 /// The error of the system for a FIFO without a reader.
 const NO_READER: i32 = Errno::NXIO.raw_os_error();
 

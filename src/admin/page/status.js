@@ -11,7 +11,8 @@ export function status() {
   const showGateways = table(byId("gateways-list"), {
     label: "Gateways", few: FEW, keyOf: (gateway) => gateway.id, empty: "No gateway is known.",
     columns: [
-      { title: "Gateway", class: "id", text: (gateway) => `${gateway.id}${gateway.isThis ? " (this one)" : ""}` },
+      { title: "Gateway", class: "id", text: (gateway) => `${gateway.name}${gateway.isThis ? " (this one)" : ""}` },
+      { title: "Id", class: "id wide", text: (gateway) => gateway.id },
       { title: "State", text: (gateway) => STATES[gateway.state] ?? gateway.state },
       ...Object.entries(COUNTS).map(([name, title]) => count(title, (gateway) => gateway.last_minute[name] ?? 0)),
       { title: "Since", class: "wide", text: (gateway) => `${moment(gateway.since)} (${span((Date.now() - new Date(gateway.since)) / 1000)})` },
@@ -32,7 +33,7 @@ export function status() {
     const now = await get("status");
     // What is not well stands first.
     const first = (isWell) => (one, other) => isWell(one) - isWell(other);
-    const gateways = now.gateways.map((gateway) => ({ ...gateway, isThis: gateway.id === now.gateway }));
+    const gateways = now.gateways.map((gateway) => ({ ...gateway, isThis: gateway === now.gateways[0] }));
     showGateways(gateways.sort(first((gateway) => gateway.state === "up")));
     const servers = now.upstreams.flatMap(({ name, servers: all }) => all.map((server) => ({ upstream: name, ...server })));
     showServers(servers.sort(first((server) => server.healthy)));

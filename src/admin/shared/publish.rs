@@ -403,6 +403,9 @@ impl StoryBatch {
 /// How a gateway is, as it publishes it.
 #[derive(Debug, Deserialize, Serialize)]
 pub(in crate::admin) struct StatusRecord {
+    /// Empty: a gateway of an earlier version has written it.
+    #[serde(default)]
+    pub(in crate::admin) name: String,
     pub(in crate::admin) version: String,
     /// RFC 3339.
     pub(in crate::admin) since: String,
@@ -413,6 +416,7 @@ impl StatusRecord {
     /// Of this gateway, now.
     pub(in crate::admin) fn of(state: &AdminState) -> Self {
         Self {
+            name: state.identity.name.get().to_string(),
             version: env!("PORTCULLIS_VERSION").to_owned(),
             since: state.identity.since.to_string(),
             draining: state.is_draining(),

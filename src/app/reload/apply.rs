@@ -12,6 +12,7 @@ use crate::app::event_sources::reload_event;
 use crate::app::listeners::{AdminListener, ListenerPlan};
 use crate::app::reload::{BuiltConfig, OtherSettings, ReloadError, loaded_config};
 use crate::app::sockets::{BoundSockets, InheritedSockets, bind_admin};
+use crate::app::start::gateway_name;
 use crate::app::{App, StartError, store};
 use crate::config::Diagnostic;
 use crate::gateway::Snapshot;
@@ -108,6 +109,17 @@ impl App {
 
         if let Some(log) = &self.log {
             log.change(&other.log);
+        }
+        if other.log.file != self.log_settings.file {
+            changes.add(match &other.log.file {
+                Some(file) => format!("the log goes to {}", file.display()),
+                None => "the log no longer goes to a file".to_owned(),
+            });
+        }
+        self.sinks.log_file().set(other.log_file);
+        let name = gateway_name(other.log.gateway.as_ref(), self.addresses().iter());
+        if self.sinks.gateway_name().set(name.clone()) {
+            changes.add(format!("this gateway is called {name}"));
         }
         let keys = store::keys_for_next_start(&self.store_settings, &other.store);
         if !keys.is_empty() {

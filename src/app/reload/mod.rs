@@ -17,12 +17,14 @@ use crate::app::announce::{Changes, KnownWarnings, log_mistakes};
 use crate::app::followed_lists::OpenLists;
 use crate::app::start::open_trail;
 use crate::app::state::SnapshotParts;
+use crate::app::store::log_mistake;
 use crate::app::token_keys::OpenKeys;
 use crate::app::{App, Load, Origin, StartError, sockets, state};
-use crate::config::{Diagnostic, Settings, Severity, ShownConfig};
+use crate::config::{Diagnostic, OutputFile, Settings, Severity, ShownConfig};
 use crate::gateway::Snapshot;
 use crate::listen::ListenerConfig;
-use crate::record::audit::{AuditTrail, StreamAppender};
+use crate::record::audit::{AuditTrail, StoreRedis};
+use crate::record::log::OpenedLog;
 use crate::record::notify::WebhookChannels;
 use crate::record::{LogSettings, Sinks};
 use crate::words::clock;
@@ -171,6 +173,7 @@ pub(in crate::app) struct BuiltConfig {
 pub(super) struct OtherSettings {
     pub(super) store: store::StoreSettings,
     pub(super) log: LogSettings,
+    pub(super) log_file: OpenedLog,
     pub(super) trail: AuditTrail,
     pub(super) channels: WebhookChannels,
     pub(super) lists: OpenLists,
@@ -190,7 +193,7 @@ struct ConfigReader {
     lists: Arc<OpenLists>,
     keys: OpenKeys,
     clock: Clock,
-    streams: Option<Arc<dyn StreamAppender>>,
+    redis: Option<Arc<dyn StoreRedis>>,
 }
 
 impl App {
@@ -205,7 +208,7 @@ impl App {
             lists: self.lists.load_full(),
             keys: self.source_tasks.keys().clone(),
             clock: self.clock.clone(),
-            streams: self.streams.clone(),
+            redis: self.redis.clone(),
         };
         task::spawn_blocking(move || reader.read().map(Box::new))
     }
@@ -214,7 +217,7 @@ impl App {
 impl ConfigReader {
     /// Blocks. To be called within a runtime.
     fn read(self) -> Result<BuiltConfig, ReloadError> {
-        let Self { load, previous, sinks, channels, lists, keys, clock, streams } = self;
+        let Self { load, previous, sinks, channels, lists, keys, clock, redis } = self;
         let Settings {
             listen,
             admin,
@@ -236,15 +239,23 @@ impl ConfigReader {
             warnings,
             shown,
         } = load().map_err(ReloadError::Mistakes)?;
-        let trail = open_trail(&sinks, &audit, streams.as_ref(), &outputs)?;
-        let channels = sinks.event_bus().open_channels(&notify, &channels, sinks.metrics());
+        let trail = open_trail(&sinks, &audit, redis.as_ref(), &outputs)?;
+        let log_file = open_log(&sinks, &log, &outputs)?;
+        let channels = sinks.open_channels(&notify, &channels, redis.as_ref());
         let parts = SnapshotParts { policy, clients, upstreams, requests, tracing, tokens, route_series };
         let (lists, keys) = (lists.reopen(followed, &clock), keys.reopen(parts.tokens.as_ref()));
         let snapshot = state::build(parts, &log, &channels, (&lists, &keys), Some(&previous), &sinks);
         let changes = Changes::between(&previous, &snapshot);
-        let other = OtherSettings { store, log, trail, channels, lists, keys, connections, files, warnings, shown };
+        let other =
+            OtherSettings { store, log, log_file, trail, channels, lists, keys, connections, files, warnings, shown };
         Ok(BuiltConfig { snapshot, changes, listen, admin, other })
     }
+}
+
+/// Opens the file of the log, unless it is the one in force.
+fn open_log(sinks: &Sinks, settings: &LogSettings, outputs: &[OutputFile]) -> Result<OpenedLog, ReloadError> {
+    let opened = sinks.log_file().open(settings.file.as_deref());
+    opened.map_err(|error| ReloadError::Mistakes(vec![log_mistake(outputs, &error)]))
 }
 
 // Texts for operators about the configuration and reloads.

@@ -84,9 +84,10 @@ fn traffic(Traffic { passed, denied, signed_in, failed }: Traffic) -> String {
 
 fn table(gateways: &[Gateway]) -> String {
     let mut table = Table::new(["GATEWAY", "STATE", "PASSED", "DENIED", "VERSION", "SINCE", "LAST SEEN"]);
-    for Gateway { id, state, version, since, last_seen, last_minute } in gateways {
+    for gateway in gateways {
+        let Gateway { state, version, since, last_seen, last_minute, .. } = gateway;
         table.row([
-            output::plain(id),
+            output::plain(&gateway.shown_among(gateways)),
             state.as_str().to_owned(),
             thousands(last_minute.passed),
             thousands(last_minute.denied),
@@ -175,13 +176,13 @@ mod tests {
     #[test]
     fn the_first_line_is_the_verdict_and_the_others_are_facts() {
         let traffic = json!({"passed": 9812, "denied": 3, "signed_in": 0, "failed": 0});
-        let gateway = |id: &str, state: &str| json!({"id": id, "state": state, "version": "1", "since": "then", "last_seen": "now", "last_minute": traffic});
+        let gateway = |id: &str, state: &str| json!({"name": id, "id": format!("{id}-3f2a90c4"), "state": state, "version": "1", "since": "then", "last_seen": "now", "last_minute": traffic});
         let mut status = json!({
             "verdict": {"level": "well", "sentence": "All is well.", "parts": []},
             "version": "1", "since": "then", "gateway": "one", "complete": true, "listeners": ["127.0.0.1:80"],
             "certificates": [{"names": ["*.a.test", "a.test", "b.test", "c.test"], "expires": "then", "ends_soon": false}],
             "configuration": {"source": "portcullis.yaml", "loaded": "then", "last_reload": null},
-            "gateways": [gateway("one", "up"), gateway("two", "ended")],
+            "gateways": [gateway("one", "up"), gateway("two", "up"), gateway("two", "ended")],
             "upstreams": [{"name": "app", "servers": [{"server": "10.0.0.1:80", "healthy": true}]}],
             "store": {"kind": "redis", "up": true, "on_failure": "local"}, "last_minute": traffic, "advice": [],
             "lists": [{"list": "community", "source": "http://127.0.0.1:8080", "up": true, "entries": 1200, "answered": "now"}],
@@ -191,6 +192,8 @@ mod tests {
         assert!(well.starts_with("\u{1b}[32mAll is well.\u{1b}[0m\ngateway       one, "), "{well}");
         assert!(well.contains("\ncertificate   *.a.test, a.test, b.test and 1 more until then\n"), "{well}");
         assert!(well.contains("\nlast minute   9,812 passed, 3 denied\n"), "{well}");
+        let first_words: Vec<_> = well.lines().skip_while(|line| !line.starts_with("GATEWAY")).skip(1).collect();
+        assert!(first_words[0].starts_with("one  ") && first_words[1].starts_with("two (two-3f2a90c4)  "), "{well}");
         status["verdict"] = json!({"level": "trouble", "sentence": "Redis does not answer.\u{1b}", "parts": []});
         status["store"] = json!({"kind": "redis", "up": false, "on_failure": "local", "away": [{"server": "a:1", "cause": "timeout"}]});
         status["last_minute"]["failed"] = json!(45);

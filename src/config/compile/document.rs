@@ -107,6 +107,7 @@ impl Compiler {
         let tokens = self.tokens(document);
         self.warn_of_unread_claims(document, &policy);
         let connections = self.connections(document);
+        let audit = self.audit(document);
         let heads = HeadBounds::beside_requests(connections.max_header_bytes, connections.max_headers);
         Settings {
             listen,
@@ -117,8 +118,8 @@ impl Compiler {
             policy,
             notify: channels.compiled(),
             followed,
-            audit: self.audit(document),
-            log: Self::log(document),
+            log: self.log(document, &audit),
+            audit,
             route_series: Self::route_series(document),
             requests: self.requests(document, &connections),
             tracing: self.tracing(document),

@@ -1,4 +1,4 @@
-//! The `log`, `headers` and `server` sections.
+//! The `gateway`, `log`, `headers` and `server` sections.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use crate::config::compile::document::{Compiler, NamedFile};
 use crate::config::compile::listen::ListenEntry;
 use crate::config::raw;
 use crate::config::raw::{Bounds, Document, Field, Spanned, Text, grammar};
+use crate::record::audit::AuditSettings;
 use crate::record::{LogSettings, RouteSeries};
 use crate::words::units::{Size, Span};
 use crate::{gateway, listen};
@@ -28,9 +29,23 @@ impl Compiler {
         routes.map(|routes| routes.value).unwrap_or_default()
     }
 
-    pub(super) fn log(document: &Document) -> LogSettings {
-        let Some(log) = document.log.get() else { return LogSettings::default() };
+    /// To be called after [`Self::audit`], whose file is another one.
+    pub(super) fn log(&mut self, document: &Document, audit: &AuditSettings) -> LogSettings {
+        let name = document.gateway.get().and_then(|gateway| gateway.name.get());
+        let gateway = name.and_then(|name| self.name(name));
+        let Some(log) = document.log.get() else { return LogSettings { gateway, ..LogSettings::default() } };
+        let file = log.file.get().and_then(|text| self.output_of_lines(text));
+        if let Some(text) = log.file.get()
+            && let Some(key) = [("file", &audit.file), ("sqlite", &audit.sqlite)]
+                .into_iter()
+                .find_map(|(key, path)| (path.is_some() && *path == file).then_some(key))
+        {
+            let message = format!("`log.file` and `audit.{key}` are the same file");
+            self.mistakes.report(text.at, message, "give one of the two another path");
+        }
         LogSettings {
+            file,
+            gateway,
             level: log.level.get().map_or(LogSettings::DEFAULT.level, |level| level.value.traced()),
             format: log.format.get().map(|format| format.value),
             requests: log.requests.get().map_or(LogSettings::DEFAULT.requests, |requests| requests.value),

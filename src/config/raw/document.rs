@@ -5,7 +5,7 @@ use ipnet::IpNet;
 use super::field::section;
 use super::forms::{ListOf, MapOf, OneOrList};
 use super::limit::Limit;
-use super::record::{Audit, Channel, Metrics, Tracing};
+use super::record::{Audit, Channel, Gateway, Metrics, Tracing};
 use super::route::Route;
 use super::server::{Admin, Listen, Log, Server};
 use super::store::Store;
@@ -28,6 +28,8 @@ section! {
         listen: OneOrList<Listen>,
         /// The admin listener: health, metrics and the API. Default: there is none.
         admin: Admin,
+        /// What this gateway is called where several are told apart.
+        gateway: Gateway,
         /// How the gateway finds the address of a client.
         client_ip: ClientIp,
         /// Where counts are kept. Default: in the memory of this process.

@@ -1,4 +1,4 @@
-//! The `notify`, `audit`, `metrics` and `tracing` sections.
+//! The `gateway`, `notify`, `audit`, `metrics` and `tracing` sections.
 
 use super::field::section;
 use crate::config::raw::forms::{Spanned, Text};
@@ -7,6 +7,22 @@ use crate::record::RouteSeries;
 use crate::record::notify::ChannelSettings;
 use crate::record::spans::SampleRatio;
 use crate::words::units::Span;
+
+section! {
+    /// What this gateway is called in the status, in logs, in messages to webhooks and in metrics.
+    Gateway {
+        /// The name, such as `eu-1`; `${NAME}` takes it from the environment, so that one file serves many gateways. Where
+        /// it is given, each line of the logs has it. Default: the name of the machine and the first listener, such as
+        /// `web1:8080`.
+        name: Text => NAME,
+    }
+    required {
+        name => "write what this gateway is called: `name: eu-1`",
+    }
+    short {
+        anything => "{name: $}",
+    }
+}
 
 section! {
     /// A webhook that gets a message when a limit is reached.

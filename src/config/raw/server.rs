@@ -152,7 +152,7 @@ section! {
 }
 
 section! {
-    /// The request log, on standard output, and the operational log, on standard error.
+    /// The request log, on standard output, and the operational log, on standard error; or both in one file.
     Log {
         /// The lowest level of the operational log that is written: `error`, `warn`, `info`, `debug` or `trace`.
         level: Spanned<Level> = Level::of(LogSettings::DEFAULT.level),
@@ -163,12 +163,16 @@ section! {
         requests: Spanned<bool> = LogSettings::DEFAULT.requests,
         /// Write the query of each request, which may contain tokens and passwords.
         query: Spanned<bool> = LogSettings::DEFAULT.query,
+        /// A file to which the lines of both logs are appended instead. A new one is begun when it is moved or removed, and
+        /// on SIGUSR1.
+        file: Text,
     }
     short {
         off => "{requests: false}",
         on => "{requests: true}",
         level => "{level: $}",
         format => "{format: $}",
+        path => "{file: $}",
     }
 }
 

@@ -153,13 +153,16 @@ const BYTES_IN: FieldName = name!("bytes_in", "http.request.body.bytes", "http.r
 
 const BYTES_OUT: FieldName = name!("bytes_out", "http.response.body.bytes", "http.response.body.size");
 
+const GATEWAY: FieldName = name!("gateway", "service.node.name", "service.instance.id");
+
 const ERROR: FieldName = name!("error", "error.message", "error.message");
 
 fn or_unknown<'a, T>(value: Option<T>, known: impl FnOnce(T) -> FieldValue<'a>) -> FieldValue<'a> {
     value.map_or(FieldValue::Unknown, known)
 }
 
-/// Appends every field. `query`, `list`, `keys`, `unread`, `outcome`, `upstream_request_id` and `error` are left out where they are unknown.
+/// Appends every field. `query`, `list`, `keys`, `unread`, `outcome`, `upstream_request_id`, `gateway` and
+/// `error` are left out where they are unknown.
 #[inline]
 pub(super) fn each<F: FieldFormat>(line: &mut Vec<u8>, request: &RequestRecord<'_>, context: &LineContext<'_>) {
     F::put(line, &REQUEST_ID, FieldValue::Text(request.request_id));
@@ -205,6 +208,9 @@ pub(super) fn each<F: FieldFormat>(line: &mut Vec<u8>, request: &RequestRecord<'
     F::put(line, &DURATION, FieldValue::Span(request.duration));
     F::put(line, &BYTES_IN, FieldValue::Number(request.bytes_in));
     F::put(line, &BYTES_OUT, FieldValue::Number(request.bytes_out));
+    if let Some(gateway) = context.gateway {
+        F::put(line, &GATEWAY, FieldValue::Text(gateway));
+    }
     if let Some(error) = request.error {
         F::put(line, &ERROR, FieldValue::Text(error));
     }

@@ -253,6 +253,7 @@ pub(super) fn write_human(line: &mut Vec<u8>, at: Timestamp, request: &RequestRe
     millis(line, request.duration);
     raw(line, "ms");
     labelled(line, "id", Some(request.request_id));
+    labelled(line, "gateway", context.gateway);
     labelled(line, "error", request.error);
     line.push(b'\n');
 }

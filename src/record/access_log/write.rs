@@ -35,6 +35,8 @@ pub(in crate::record) struct LineContext<'a> {
     pub(in crate::record) upstream: Option<&'a str>,
     /// `None`: lines have no query, or the request has none.
     pub(in crate::record) query: Option<&'a str>,
+    /// The name of the gateway, where lines have it.
+    pub(in crate::record) gateway: Option<&'a str>,
     /// By `LimitId`.
     pub(in crate::record) limits: &'a [LimitMetrics],
 }

@@ -10,5 +10,5 @@ mod sqlite;
 mod trail;
 mod writer;
 
-pub use self::redis_stream::{AppendOutcome, StreamAppender};
+pub use self::redis_stream::{AppendOutcome, StoreRedis};
 pub use self::trail::{AuditContext, AuditError, AuditSettings, AuditTrail, HAS_SQLITE, RedisStream};

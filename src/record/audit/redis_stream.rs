@@ -30,7 +30,7 @@ pub(super) struct RedisStreamWriter {
 impl RedisStreamWriter {
     pub(super) fn start(
         stream: RedisStream,
-        redis: Arc<dyn StreamAppender>,
+        redis: Arc<dyn StoreRedis>,
         dropped: Counter,
         tasks: &TaskTracker,
     ) -> Self {
@@ -48,7 +48,7 @@ impl RedisStreamWriter {
 
 async fn send_queued(
     stream: RedisStream,
-    redis: Arc<dyn StreamAppender>,
+    redis: Arc<dyn StoreRedis>,
     mut events: mpsc::Receiver<Arc<Event>>,
     dropped: Counter,
 ) {
@@ -81,16 +81,19 @@ async fn send_queued(
     }
 }
 
-// How the audit trail reaches the store's Redis.
+// How records reach the store's Redis.
 
-/// A Redis that entries can be appended to.
-pub trait StreamAppender: fmt::Debug + Send + Sync {
+/// The store's Redis, as far as the audit trail and messages need it.
+pub trait StoreRedis: fmt::Debug + Send + Sync {
     /// Appends one entry of field names and texts.
     fn append<'a>(
         &'a self,
         stream: &'a RedisStream,
         fields: &'a [(&'static str, String)],
     ) -> Pin<Box<dyn Future<Output = AppendOutcome> + Send + 'a>>;
+
+    /// Whether this gateway is the first to claim `what` in the time `held`. Also `true` where Redis does not say.
+    fn claim<'a>(&'a self, what: &'a str, held: Duration) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
 }
 
 /// Whether Redis took an entry.

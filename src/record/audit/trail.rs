@@ -7,19 +7,18 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::StreamAppender;
+use super::StoreRedis;
 use super::crowdsec::AlertWriter;
 use super::redis_stream::RedisStreamWriter;
 #[cfg(feature = "sqlite")]
 use super::sqlite::AuditDatabase;
 use super::writer::{AuditWriter, WriterFinished};
 use crate::record::audit::writer::AuditFile;
-#[cfg(feature = "sqlite")]
-use crate::record::audit::writer::MODE;
 use crate::record::event::EventKind;
 use crate::record::{Event, Metrics};
 use crate::wire::crowdsec::Machine;
 use crate::words::files;
+use crate::words::files::AppendFile;
 
 /// A sink of the audit trail that cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +43,7 @@ pub struct AuditTrail {
 pub struct AuditContext<'a> {
     pub metrics: &'a Metrics,
     /// `None`: the store is not Redis.
-    pub redis: Option<&'a Arc<dyn StreamAppender>>,
+    pub redis: Option<&'a Arc<dyn StoreRedis>>,
     /// Runs the tasks of the trail.
     pub tasks: &'a TaskTracker,
     /// Cancelled when the gateway stops.
@@ -101,7 +100,7 @@ impl AuditTrail {
 
     /// The places that [`open`](Self::open) could not open, as far as that shows without opening them.
     pub fn check(settings: &AuditSettings) -> Vec<AuditError> {
-        let places = [(&settings.file, AuditFile::check as Check), (&settings.sqlite, check_database)];
+        let places = [(&settings.file, AppendFile::check as Check), (&settings.sqlite, check_database)];
         let unwritable = |(path, check): (&Option<PathBuf>, Check)| {
             let path = path.clone()?;
             check(&path).err().map(|source| AuditError { path, source })
@@ -168,7 +167,7 @@ fn check_database(_: &Path) -> io::Result<()> {
 fn database_writer(path: &Path, metrics: &Metrics) -> io::Result<AuditWriter> {
     check_database(path)?;
     // SQLite would create the file readable by everyone. The files that SQLite puts beside it get the same mode.
-    files::create(path, MODE)?;
+    files::create(path, files::LINES_MODE)?;
     let database = AuditDatabase::open(path).map_err(io::Error::other)?;
     AuditWriter::start(database, metrics.audit_dropped("sqlite"), "sqlite")
 }

@@ -1,9 +1,8 @@
 //! A thread that writes queued events in batches.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
 use std::{io, thread};
 
 use prometheus_client::metrics::counter::Counter;
@@ -11,7 +10,7 @@ use tokio::sync::watch;
 use tracing::{error, info};
 
 use crate::record::Event;
-use crate::words::files::AppendFile;
+use crate::words::files::LineFile;
 
 /// Room for some seconds of a flood; about 20 MB.
 const MAX_QUEUED: usize = 32 * 1024;
@@ -91,54 +90,25 @@ fn write_queued(mut sink: impl AuditSink, events: &Receiver<Arc<Event>>, lost: &
 
 // A file of JSON lines. When it is rotated away, a new one is begun at its path.
 
-/// The mode of a new audit file: the group of the service may read it, like logs.
-pub(super) const MODE: u32 = 0o640;
-
-/// How long the reader of a FIFO may pause. The queue has room for the events of that time.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
-
 #[derive(Debug)]
 pub(super) struct AuditFile {
-    path: PathBuf,
-    file: AppendFile,
-    /// The last write failed within a line.
-    is_torn: bool,
+    file: LineFile,
     lines: Vec<u8>,
 }
 
 impl AuditFile {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let file = AppendFile::open(path, MODE)?;
-        Ok(Self { path: path.to_owned(), file, is_torn: false, lines: Vec::new() })
-    }
-
-    /// Why it could not be opened, found without opening it.
-    pub(super) fn check(path: &Path) -> io::Result<()> {
-        AppendFile::check(path)
-    }
-
-    /// Opens the path again where it names another file now, or none: the file was rotated away.
-    fn reopen_if_rotated(&mut self) -> io::Result<()> {
-        if !self.file.is_at(&self.path) {
-            *self = Self::open(&self.path)?;
-        }
-        Ok(())
+        Ok(Self { file: LineFile::open(path)?, lines: Vec::new() })
     }
 }
 
 impl AuditSink for AuditFile {
     fn write(&mut self, events: &[Arc<Event>]) -> io::Result<()> {
-        self.reopen_if_rotated()?;
         self.lines.clear();
-        if self.is_torn {
-            self.lines.push(b'\n');
-        }
         for event in events {
             self.lines.extend_from_slice(event.to_json().as_bytes());
             self.lines.push(b'\n');
         }
-        let written = self.file.write(&self.lines, WRITE_TIMEOUT);
-        self.is_torn = written.is_err();
-        written
+        self.file.write(&self.lines)
     }
 }

@@ -36,6 +36,8 @@ pub struct Gauges {
     /// Upstream, server, and whether the server is healthy.
     pub servers: Vec<(Arc<str>, Arc<str>, bool)>,
     pub dropped_lines: u64,
+    /// The name of this gateway.
+    pub gateway: Arc<String>,
     /// Which routes have series of their own.
     pub routes: Arc<ShownRoutes>,
     /// The lists that follow a source.

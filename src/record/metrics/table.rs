@@ -125,12 +125,12 @@ pub(super) const READ: &[GaugeRow] = &[
     }),
     gauge(
         "portcullis_access_log_dropped_lines",
-        "Lines of the request log that were dropped because their reader was too slow",
+        "Lines of the request log that were dropped because their reader was too slow or their file took none",
         &[],
         |now| one(&[], now.dropped_lines),
     ),
-    gauge("portcullis_build_info", "The version of this process", &["version"], |_| {
-        one(&[env!("CARGO_PKG_VERSION")], true)
+    gauge("portcullis_build_info", "The version of this process, and its name", &["version", "gateway"], |now| {
+        one(&[env!("CARGO_PKG_VERSION"), &now.gateway], true)
     }),
     counter("process_cpu_seconds", "Processor time that this process has used, in all its threads", &[], |_| {
         one(&[], gauges::cpu_time().as_secs_f64())

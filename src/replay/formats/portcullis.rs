@@ -52,14 +52,28 @@ pub(super) struct Line<'l> {
     /// In nanoseconds.
     #[serde(rename = "event.duration")]
     pub(super) duration: Option<u64>,
+    /// With a message, of a line of the operational log, which may share the file.
+    #[serde(borrow)]
+    level: Option<Cow<'l, str>>,
+    #[serde(borrow)]
+    message: Option<Cow<'l, str>>,
+    #[serde(borrow, rename = "event.dataset")]
+    dataset: Option<Cow<'l, str>>,
 }
+
+/// The levels of the operational log.
+const LEVELS: [&str; 5] = ["ERROR", "WARN", "INFO", "DEBUG", "TRACE"];
 
 pub(super) fn read(line: &[u8]) -> Option<LogLine> {
     if line.first() != Some(&b'{') {
         return None;
     }
     let line: Line<'_> = serde_json::from_slice(line).ok()?;
-    let mut read = line.read(scanner::of_rfc3339(&line.time)?)?;
+    let end = scanner::of_rfc3339(&line.time)?;
+    if line.is_operational() {
+        return Some(LogLine::NoRequest);
+    }
+    let mut read = line.read(end)?;
     if let LogLine::Request(request) = &mut read {
         let sent = line.user_agent.as_ref();
         let value = sent.map_or(LoggedValue::NotSent, |value| LoggedValue::Sent(value.as_bytes().into()));
@@ -69,6 +83,12 @@ pub(super) fn read(line: &[u8]) -> Option<LogLine> {
 }
 
 impl Line<'_> {
+    fn is_operational(&self) -> bool {
+        let has_level = self.message.is_some() && self.level.as_ref().is_some_and(|level| LEVELS.contains(&&**level));
+        let is_of_log = self.dataset.as_ref().is_some_and(|dataset| dataset == "portcullis.log");
+        self.decision.is_empty() && (has_level || is_of_log)
+    }
+
     /// The request of a line that was written at `end`, when the request had ended. Without its headers.
     pub(super) fn read(&self, end: Timestamp) -> Option<LogLine> {
         let client = forwarded::address(self.client.as_bytes())?;
@@ -132,6 +152,9 @@ pub(super) fn read_human(line: &[u8]) -> Option<LogLine> {
     let mut words = Scanner::new(text.as_bytes());
     let end = scanner::of_rfc3339(words.text_word()?)?;
     let client = words.text_word()?;
+    if LEVELS.contains(&client) {
+        return Some(LogLine::NoRequest);
+    }
     let method = words.text_word()?;
     let target = words.text_word()?;
     let status = words.text_word()?;
@@ -172,6 +195,8 @@ pub(super) fn read_human(line: &[u8]) -> Option<LogLine> {
 struct LogRecord<'l> {
     #[serde(borrow)]
     time_unix_nano: Cow<'l, str>,
+    #[serde(borrow, default)]
+    severity_text: Cow<'l, str>,
     #[serde(borrow)]
     attributes: Vec<Attribute<'l>>,
 }
@@ -225,6 +250,9 @@ pub(super) fn read_otel(line: &[u8]) -> Option<LogLine> {
             "portcullis.duration_ms" => line.duration_ms = value.float,
             _ => {}
         }
+    }
+    if line.decision.is_empty() && LEVELS.contains(&&*record.severity_text) {
+        return Some(LogLine::NoRequest);
     }
     let mut read = line.read(Timestamp::from_micros(nanos / 1000))?;
     if let LogLine::Request(request) = &mut read {

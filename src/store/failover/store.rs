@@ -160,6 +160,11 @@ impl Failover {
         self.redis.append(key, max, fields).await
     }
 
+    /// Whether nobody else has claimed `what`, which this process then holds for that time; `None`: Redis does not say.
+    pub async fn claim(&self, what: &str, held: Duration) -> Option<bool> {
+        self.redis.claim(what, held).await
+    }
+
     /// Applies the resets of all gateways in this process.
     fn resets(&self) -> Resets {
         Resets::new(&self.denied, &self.local, self.key_ring())

@@ -161,6 +161,22 @@ impl RedisStore {
     }
 }
 
+impl RedisStore {
+    /// Whether nobody else has claimed `what`, which this process then holds for that time; `None`: Redis does not say.
+    pub async fn claim(&self, what: &str, held: Duration) -> Option<bool> {
+        let key = format!("{}:told:{what}", self.core.shared.settings.key_prefix);
+        let millis = u64::try_from(held.as_millis()).unwrap_or(u64::MAX).max(1);
+        let mut claim = redis::cmd("SET");
+        claim.arg(&key).arg(1).arg("NX").arg("PX").arg(millis);
+        let links = &self.core.links;
+        match links.command(links.slot(key.as_bytes()), &claim).await {
+            Ok(Value::Okay) => Some(true),
+            Ok(Value::Nil) => Some(false),
+            Ok(_) | Err(_) => None,
+        }
+    }
+}
+
 // What one core needs to call Redis.
 
 /// What one core needs to call Redis.

@@ -189,7 +189,7 @@ fn line(format: LogFormat, request: &RequestRecord<'_>) -> String {
 fn line_with(format: LogFormat, request: &RequestRecord<'_>, query: Option<&str>) -> String {
     let limits = [LimitMetrics::new(&"login-pace".into()), LimitMetrics::new(&"login-new".into())];
     let upstream = request.upstream.map(|_| "app");
-    let context = LineContext { route: Some("login"), upstream, query, limits: &limits };
+    let context = LineContext { route: Some("login"), upstream, query, gateway: None, limits: &limits };
     let mut line = Vec::new();
     write(&mut line, format, Timestamp::from_micros(1_795_247_932_045_678), request, &context);
     String::from_utf8(line).unwrap()

@@ -151,7 +151,7 @@ impl Sample {
             sign_in: None,
         };
         let limits = limits.map(|(name, _)| LimitMetrics::new(&name.into()));
-        let context = LineContext { route, upstream, query, limits: &limits };
+        let context = LineContext { route, upstream, query, gateway: None, limits: &limits };
         let mut line = Vec::new();
         write(&mut line, format, self.at, &request, &context);
         String::from_utf8(line).unwrap()
