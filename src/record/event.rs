@@ -558,6 +558,74 @@ mod tests {
         assert_eq!((taken, pace.left_out()), (MOST_PER_SECOND, 3 * MOST_PER_SECOND as u64));
     }
 
+    #[test]
+    fn a_sentence_says_what_happened_to_whom_and_where() {
+        let subject = EventSubject {
+            place: named_routes(&["login", "api", "admin"]),
+            names: vec![1],
+            prefix: Prefix { v4: 32, v6: 64 },
+        };
+        let key = |parts: &[(&str, &str)]| {
+            Some(parts.iter().map(|(selector, value)| ((*selector).to_owned(), (*value).to_owned())).collect())
+        };
+        let event = |kind, parts: &[(&str, &str)]| Event {
+            limit: Some("pace".into()),
+            key: key(parts),
+            client: Some([203, 0, 113, 9].into()),
+            route: Some("login".into()),
+            ..event_of(kind)
+        };
+        let banned = |parts: &[(&str, &str)]| event(EventKind::Ban, parts).lasting(Duration::from_secs(900));
+        let (client, both) = ([("client_ip", "203.0.*.*")], [("client_ip", "203.0.*.*"), ("param.log", "m***1f3c")]);
+        let of_key = |subject: &EventSubject, event: &Event| subject.sentence(event);
+        let (until, by) = ("until 2023-11-14T22:28:20.250Z", "by the limit pace");
+        for (event, expected) in [
+            (
+                banned(&[]),
+                format!(
+                    "locks the routes login, api and admin for everyone for 15m, {by}, {until}, last by the client 203.0.113.9"
+                ),
+            ),
+            (
+                banned(&client),
+                format!("bans the client 203.0.113.9 on the routes login, api and admin for 15m, {by}, {until}"),
+            ),
+            (
+                event(EventKind::Denial, &both),
+                format!("denies the client 203.0.113.9 with the account m***1f3c on the route login, {by}"),
+            ),
+            (
+                event(EventKind::Denial, &[("bearer", "***")]),
+                format!("denies the bearer *** on the route login, {by}, last by the client 203.0.113.9"),
+            ),
+            (
+                event(EventKind::Denial, &[]),
+                format!("denies everyone on the route login, {by}, last by the client 203.0.113.9"),
+            ),
+            (
+                event(EventKind::Delay, &client).lasting(Duration::from_secs(20)),
+                format!("delays the client 203.0.113.9 on the route login by 20s, {by}"),
+            ),
+        ] {
+            assert_eq!(of_key(&subject, &event), expected);
+        }
+        let network = EventSubject { prefix: Prefix { v4: 24, v6: 64 }, place: named_routes(&[]), ..subject };
+        let expected = format!("bans the network 203.0.113.0/24 on every route for 15m, {by}, {until}");
+        assert_eq!(of_key(&network, &banned(&client)), expected);
+        let of_six = Event { client: Some("2001:db8::9".parse().unwrap()), ..banned(&client) };
+        assert!(of_key(&network, &of_six).starts_with("bans the network 2001:db8::/64 on"));
+        let reason = Some("after 6 failures from 2 clients within the hour".into());
+        let account = Account { id: AccountId(1), name: "mary".into(), masked: "m***1f3c".into() };
+        let account = Some(FailedAccount { account, failures: 6, clients: 2 });
+        let client = Some([203, 0, 113, 9].into());
+        let sign_in = Event { reason, account, client, ..event_of(EventKind::SignedInAfterFailures) };
+        assert_eq!(
+            EventSubject::of_route("login").sentence(&sign_in),
+            "the client 203.0.113.9 has signed in to the account m***1f3c on the route login, \
+             after 6 failures from 2 clients within the hour"
+        );
+    }
+
     fn event_of(kind: EventKind) -> Event {
         Event { time: Timestamp::from_micros(1_700_000_000_250_000), ..Event::new(kind) }
     }

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use http::{Request, StatusCode, Uri};
 use http_body_util::Full;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use siphasher::sip128::{Hasher128, SipHasher13};
 use tokio::sync::mpsc;
 use tokio::time;
 use tokio::time::timeout;
@@ -263,7 +265,7 @@ impl WebhookChannel {
                 let (event, subject) = (Arc::clone(event), Arc::clone(subject));
                 // Only one gateway sees the request of a sign-in.
                 let is_seen_by_all = event.kind != EventKind::SignedInAfterFailures;
-                let claim = is_seen_by_all.then(|| format!("{}:{limit}:{:032x}", self.settings.name, key.0));
+                let claim = is_seen_by_all.then(|| claim_of(&self.settings.name, limit, key));
                 let notification = Notification { event, subject, suppressed, claim };
                 if self.queue.try_send(notification).is_err() {
                     self.counters.dropped();
@@ -273,6 +275,13 @@ impl WebhookChannel {
             SendVerdict::Full => self.counters.dropped(),
         }
     }
+}
+
+/// What is claimed, on all gateways alike: a short name that shows nothing.
+fn claim_of(channel: &str, limit: &str, KeyHash(key): KeyHash) -> String {
+    let mut hasher = SipHasher13::new();
+    (channel, limit, key).hash(&mut hasher);
+    format!("{:032x}", hasher.finish128().as_u128())
 }
 
 /// Which gateway sends what several of them notice.
@@ -519,15 +528,30 @@ mod tests {
     #[test]
     fn each_limit_and_key_is_notified_once_in_a_while_and_what_is_suppressed_is_counted() {
         let (mut suppression, login, api) = (Suppression::new(EVERY), Arc::from("login"), Arc::from("api"));
-        assert_eq!(suppression.check(&login, KeyHash(1), Occasion::Other, second(0)), SendVerdict::Send { suppressed: 0 });
+        assert_eq!(
+            suppression.check(&login, KeyHash(1), Occasion::Other, second(0)),
+            SendVerdict::Send { suppressed: 0 }
+        );
         for _ in 0..9 {
             assert_eq!(suppression.check(&login, KeyHash(1), Occasion::Other, second(59)), SendVerdict::Suppress);
         }
-        assert_eq!(suppression.check(&login, KeyHash(2), Occasion::Other, second(59)), SendVerdict::Send { suppressed: 0 });
-        assert_eq!(suppression.check(&api, KeyHash(1), Occasion::Other, second(59)), SendVerdict::Send { suppressed: 0 });
-        assert_eq!(suppression.check(&login, KeyHash(1), Occasion::Other, second(60)), SendVerdict::Send { suppressed: 9 });
+        assert_eq!(
+            suppression.check(&login, KeyHash(2), Occasion::Other, second(59)),
+            SendVerdict::Send { suppressed: 0 }
+        );
+        assert_eq!(
+            suppression.check(&api, KeyHash(1), Occasion::Other, second(59)),
+            SendVerdict::Send { suppressed: 0 }
+        );
+        assert_eq!(
+            suppression.check(&login, KeyHash(1), Occasion::Other, second(60)),
+            SendVerdict::Send { suppressed: 9 }
+        );
         assert_eq!(suppression.check(&login, KeyHash(1), Occasion::Other, second(61)), SendVerdict::Suppress);
-        assert_eq!(suppression.check(&login, KeyHash(1), Occasion::Other, second(240)), SendVerdict::Send { suppressed: 1 });
+        assert_eq!(
+            suppression.check(&login, KeyHash(1), Occasion::Other, second(240)),
+            SendVerdict::Send { suppressed: 1 }
+        );
     }
 
     #[test]
@@ -548,10 +572,16 @@ mod tests {
     fn many_keys_take_bounded_room_and_make_way_when_their_time_is_over() {
         let (mut suppression, login) = (Suppression::new(EVERY), Arc::from("login"));
         for key in 0..MAX_KEYS as u128 {
-            assert_eq!(suppression.check(&login, KeyHash(key), Occasion::Other, second(0)), SendVerdict::Send { suppressed: 0 });
+            assert_eq!(
+                suppression.check(&login, KeyHash(key), Occasion::Other, second(0)),
+                SendVerdict::Send { suppressed: 0 }
+            );
         }
         assert_eq!(suppression.check(&login, KeyHash(u128::MAX), Occasion::Other, second(1)), SendVerdict::Full);
-        assert_eq!(suppression.check(&login, KeyHash(u128::MAX), Occasion::Other, second(60)), SendVerdict::Send { suppressed: 0 });
+        assert_eq!(
+            suppression.check(&login, KeyHash(u128::MAX), Occasion::Other, second(60)),
+            SendVerdict::Send { suppressed: 0 }
+        );
         assert_eq!(suppression.last_sent.len(), 1);
     }
 

@@ -192,14 +192,8 @@ pub struct LogSettings {
 }
 
 impl LogSettings {
-    pub const DEFAULT: Self = Self {
-        level: tracing::Level::INFO,
-        format: None,
-        requests: true,
-        query: false,
-        file: None,
-        gateway: None,
-    };
+    pub const DEFAULT: Self =
+        Self { level: tracing::Level::INFO, format: None, requests: true, query: false, file: None, gateway: None };
 
     /// The format in force. `of_stream` is the one for the stream of the process.
     pub(super) fn format_or(&self, of_stream: LogFormat) -> LogFormat {

@@ -181,18 +181,20 @@ fn names(folder: &Folder) -> Vec<String> {
 }
 
 #[test]
-fn an_audit_trail_that_run_could_not_write_is_told_as_run_tells_it() {
+fn a_log_or_an_audit_trail_that_run_could_not_write_is_told_as_run_tells_it() {
     for (section, column, expected) in [
         ("audit: {file: nowhere/audit.jsonl}", 15, "nowhere/audit.jsonl: no such file"),
         ("audit: {file: page/audit.jsonl}", 15, "page/audit.jsonl: "),
         ("audit: {sqlite: nowhere/audit.db}", 17, "nowhere/audit.db: no such file"),
         ("audit: {sqlite: page}", 17, "page: file is not a database"),
+        ("log: {file: nowhere/log.jsonl}", 13, "nowhere/log.jsonl: no such file"),
     ] {
         let folder = Folder::with(&writing(section));
         folder.write("page", "a page of text, and no database");
         let (check, run) = (folder.run(&["check"]), folder.run(&["run"]));
         assert_eq!((check.code, run.code), (Some(1), Some(1)), "{check:?} {run:?}");
-        let told = format!("cannot write the audit trail to {expected}");
+        let what = if section.starts_with("log") { "the log" } else { "the audit trail" };
+        let told = format!("cannot write {what} to {expected}");
         assert!(check.stdout.contains(&told), "no `{told}` in {}", check.stdout);
         assert!(check.stdout.contains(&format!("portcullis.yaml:3:{column}\n")), "{}", check.stdout);
         assert!(run.stderr.ends_with(&check.stdout), "{}\n{}", run.stderr, check.stdout);

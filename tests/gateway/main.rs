@@ -40,6 +40,7 @@ mod interim;
 mod jwt;
 mod limit_decisions;
 mod limits;
+mod log_file;
 mod log_lines;
 mod loops;
 mod memory;

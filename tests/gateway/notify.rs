@@ -94,6 +94,9 @@ fn what_was_suppressed_is_counted_in_the_next_message_and_a_ban_is_called_a_ban(
     eventually("both are told", || told(&webhook).len() == 2);
     let ban = told(&webhook).into_iter().find(|message| message["limit"] == "lockdown").expect("a message");
     assert_eq!((&ban["event"], &ban["key"], &ban["client"]), (&json!("ban"), &json!({}), &json!("127.0.0.1")));
+    let (name, text) = (ban["gateway"].as_str().expect("a name"), ban["text"].as_str().expect("a text"));
+    let expected = format!("portcullis {name}: locks the route /b for everyone for 5m, by the limit lockdown, until ");
+    assert!(text.starts_with(&expected) && text.ends_with(", last by the client 127.0.0.1"), "{text}");
     eventually("another is told", || {
         assert_eq!(gateway.get("/a").status(), 429);
         told(&webhook).len() == 3

@@ -28,7 +28,7 @@ fn the_status_says_what_runs_and_what_happened_in_the_last_minute() {
     assert_eq!(before["store"], json!({"kind": "memory", "up": true}));
     assert!(before["version"].as_str().is_some_and(|version| version.starts_with(env!("CARGO_PKG_VERSION"))));
     let gateways = before["gateways"].as_array().expect("a list");
-    assert_eq!((gateways.len(), &gateways[0]["id"], &gateways[0]["state"]), (1, &before["gateway"], &json!("up")));
+    assert_eq!((gateways.len(), &gateways[0]["name"], &gateways[0]["state"]), (1, &before["gateway"], &json!("up")));
 
     for _ in 0..8 {
         gateway.get("/").send();

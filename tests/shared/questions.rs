@@ -19,7 +19,7 @@ fn states(gateway: &Gateway) -> Vec<Value> {
 }
 
 fn id(gateway: &Gateway) -> String {
-    json_of(gateway, "status")["gateway"].as_str().expect("an id").to_owned()
+    json_of(gateway, "status")["gateways"][0]["id"].as_str().expect("an id").to_owned()
 }
 
 /// The ids in the header of an answer, or nothing.

@@ -33,7 +33,7 @@ fn any_gateway_names_all_and_says_which_has_gone() {
         assert_eq!(status(gateway)["complete"], true);
     }
     // One dies.
-    let id = status(&site.gateways[2])["gateway"].clone();
+    let id = status(&site.gateways[2])["gateways"][0]["id"].clone();
     site.gateways[2].kill();
     eventually("the others say that it has gone", || states(&site.gateways[0]).contains(&(id.clone(), json!("gone"))));
     let known = status(&site.gateways[1]);
@@ -41,7 +41,7 @@ fn any_gateway_names_all_and_says_which_has_gone() {
     assert_eq!(gone["last_minute"], json!({"passed": 1, "denied": 0, "signed_in": 0, "failed": 0}));
     assert!(gone["last_seen"].is_string());
     // Another one ends in order.
-    let id = status(&site.gateways[1])["gateway"].clone();
+    let id = status(&site.gateways[1])["gateways"][0]["id"].clone();
     site.gateways[1].signal("TERM");
     site.gateways[1].ended();
     eventually("it has ended", || states(&site.gateways[0]).contains(&(id.clone(), json!("ended"))));

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use smallvec::SmallVec;
 use tokio_util::sync::CancellationToken;

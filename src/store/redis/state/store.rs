@@ -1,6 +1,7 @@
 //! The Redis store of one core.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use redis::Value;
 use tokio::time::Instant;
