@@ -3,13 +3,11 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use ipnet::IpNet;
-use parking_lot::Mutex;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -21,7 +19,7 @@ use crate::record::attacks::Account;
 use crate::record::audit::{AuditContext, AuditError, AuditSettings, AuditTrail, StoreRedis};
 use crate::record::event_stream::{EventStream, PastEvents};
 use crate::record::notify::{ChannelContext, NotifySettings, WebhookChannels};
-use crate::record::{GatewayName, Metrics};
+use crate::record::{DecisionLabel, GatewayName, Metrics};
 use crate::rules::client::Prefix;
 use crate::rules::decision::Policy;
 use crate::rules::key::Selector;
@@ -135,6 +133,10 @@ impl Event {
         Self { until: Some(self.time + span), span: Some(span), ..self }
     }
 
+    fn is_decided(&self, decision: DecisionLabel) -> bool {
+        self.decision == Some(decision.as_str())
+    }
+
     /// One line of JSON, without a line end.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("keys are text, and writing to a string does not fail")
@@ -227,7 +229,26 @@ impl Serialize for KeyObject<'_> {
     }
 }
 
-// Whom an event concerns, as messages say it.
+// What messages say: the occasion, and whom an event concerns.
+
+/// What a notification would tell.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Occasion {
+    BanBegins,
+    /// A request met a ban that had begun before. The first of them tells nothing new, the next ones remind of it.
+    BanStands,
+    Other,
+}
+
+impl Occasion {
+    pub(super) fn of(event: &Event) -> Self {
+        match event.kind {
+            EventKind::Ban => Self::BanBegins,
+            EventKind::Denial if event.is_decided(DecisionLabel::Banned) => Self::BanStands,
+            _ => Self::Other,
+        }
+    }
+}
 
 /// More routes are counted and not named.
 const MOST_ROUTES_NAMED: usize = 5;
@@ -274,13 +295,14 @@ impl EventSubject {
             EventKind::Ban => format!("bans {whom} on {place} for {span}"),
             EventKind::Unban => format!("lifts the ban of {whom}"),
             EventKind::Delay => format!("delays {whom} on {place} by {span}"),
-            EventKind::Denial => match event.decision {
-                Some("banned") if is_for_all => format!("keeps {place} locked for everyone"),
-                Some("banned") => format!("keeps {whom}, banned before, off {place}"),
-                Some("challenged") => format!("challenges {whom} on {place}"),
-                Some("tarpitted") => format!("holds and denies {whom} on {place}"),
-                _ => format!("denies {whom} on {place}"),
-            },
+            EventKind::Denial if event.is_decided(DecisionLabel::Banned) && is_for_all => {
+                format!("keeps {place} locked for everyone")
+            }
+            EventKind::Denial if event.is_decided(DecisionLabel::Banned) => {
+                format!("keeps {whom}, banned before, off {place}")
+            }
+            EventKind::Denial if event.is_decided(DecisionLabel::Challenged) => format!("challenges {whom} on {place}"),
+            EventKind::Denial => format!("denies {whom} on {place}"),
             EventKind::SignedInAfterFailures => {
                 let account = event.account.as_ref().map(|failed| &*failed.account.masked).unwrap_or_default();
                 format!("{whom} has signed in to the account {account} on {place}")
@@ -300,7 +322,7 @@ impl EventSubject {
     /// A ban holds wherever its limit stands, anything else is about one request.
     fn place_of(&self, event: &Event) -> String {
         match &event.route {
-            Some(route) if !matches!(event.kind, EventKind::Ban) && event.decision != Some("banned") => {
+            Some(route) if event.kind != EventKind::Ban && !event.is_decided(DecisionLabel::Banned) => {
                 named_routes(&[route])
             }
             _ => self.place.clone(),
@@ -347,68 +369,6 @@ fn named_routes(names: &[&str]) -> String {
         [one] => format!("the route {one}"),
         [some @ .., last] if names.len() <= MOST_ROUTES_NAMED => format!("the routes {} and {last}", some.join(", ")),
         all => format!("{} routes", all.len()),
-    }
-}
-
-// How many events of requests the stream takes in a second.
-
-/// Costs well below a hundredth of a core with ten subscribers.
-pub(super) const MOST_PER_SECOND: usize = 500;
-
-const SECOND: Duration = Duration::from_secs(1);
-
-/// A flood has tens of thousands of denials in a second, more than anybody reads. After the first ones of a second, a
-/// denial only costs a count, with any number of subscribers.
-#[derive(Debug)]
-pub(super) struct EventPace {
-    clock: Clock,
-    /// Before this moment nothing more is taken, in microseconds since the Unix epoch.
-    full_until: AtomicU64,
-    second: Mutex<Second>,
-    left_out: AtomicU64,
-}
-
-/// The latest second in which an event was taken.
-#[derive(Debug)]
-struct Second {
-    began: Timestamp,
-    taken: usize,
-}
-
-impl EventPace {
-    pub(super) fn new(clock: Clock) -> Self {
-        let second = Mutex::new(Second { began: Timestamp::EPOCH, taken: 0 });
-        Self { clock, full_until: AtomicU64::new(0), second, left_out: AtomicU64::new(0) }
-    }
-
-    /// Whether one more event is taken now. Counts one that is not.
-    pub(super) fn take(&self) -> bool {
-        let now = self.clock.now();
-        let is_taken = now.as_micros() >= self.full_until.load(Relaxed) && self.take_in_second(now);
-        if !is_taken {
-            self.left_out.fetch_add(1, Relaxed);
-        }
-        is_taken
-    }
-
-    fn take_in_second(&self, now: Timestamp) -> bool {
-        let mut second = self.second.lock();
-        if now.since(second.began) >= SECOND {
-            *second = Second { began: now, taken: 0 };
-        }
-        if second.taken == MOST_PER_SECOND {
-            return false;
-        }
-        second.taken += 1;
-        if second.taken == MOST_PER_SECOND {
-            self.full_until.store((second.began + SECOND).as_micros(), Relaxed);
-        }
-        true
-    }
-
-    /// How many events were not taken since the process began.
-    pub(super) fn left_out(&self) -> u64 {
-        self.left_out.load(Relaxed)
     }
 }
 
@@ -534,29 +494,7 @@ impl EventBus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::words::clock::ManualClock;
-
-    #[test]
-    fn no_second_has_more_than_its_events_and_the_others_are_counted() {
-        let clock = ManualClock::at(Timestamp::from_micros(7_000_000));
-        let pace = EventPace::new(Clock::Manual(clock.clone()));
-        let taken = || (0..2 * MOST_PER_SECOND).filter(|_| pace.take()).count();
-        assert_eq!((taken(), pace.left_out()), (MOST_PER_SECOND, MOST_PER_SECOND as u64));
-        clock.advance(Duration::from_micros(999_999));
-        assert!(!pace.take());
-        clock.advance(Duration::from_micros(1));
-        assert_eq!((taken(), pace.left_out()), (MOST_PER_SECOND, 2 * MOST_PER_SECOND as u64 + 1));
-    }
-
-    #[test]
-    fn threads_together_take_no_more_than_one() {
-        let pace = EventPace::new(Clock::Manual(ManualClock::at(Timestamp::from_micros(7_000_000))));
-        let taken: usize = std::thread::scope(|scope| {
-            let threads = [(); 4].map(|()| scope.spawn(|| (0..MOST_PER_SECOND).filter(|_| pace.take()).count()));
-            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
-        });
-        assert_eq!((taken, pace.left_out()), (MOST_PER_SECOND, 3 * MOST_PER_SECOND as u64));
-    }
+    use crate::record::attacks::AccountId;
 
     #[test]
     fn a_sentence_says_what_happened_to_whom_and_where() {

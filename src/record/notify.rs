@@ -25,10 +25,10 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use crate::record::audit::StoreRedis;
-use crate::record::event::{EventKind, EventSubject};
+use crate::record::event::{EventKind, EventSubject, Occasion};
 use crate::record::metrics::NotificationMetrics;
 use crate::record::sinks::SendError;
-use crate::record::{DecisionLabel, Event, GatewayName, Metrics, sinks};
+use crate::record::{Event, GatewayName, Metrics, sinks};
 use crate::rules::key::KeyHash;
 use crate::rules::limit::ChannelId;
 use crate::words::clock::Timestamp;
@@ -415,25 +415,6 @@ struct LastSent {
     suppressed: u64,
     /// `false`: whoever began the ban has told of it, perhaps another gateway.
     is_own: bool,
-}
-
-/// What a notification would tell.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Occasion {
-    BanBegins,
-    /// A request met a ban that had begun before. The first of them tells nothing new, the next ones remind of it.
-    BanStands,
-    Other,
-}
-
-impl Occasion {
-    fn of(event: &Event) -> Self {
-        match event.kind {
-            EventKind::Ban => Self::BanBegins,
-            EventKind::Denial if event.decision == Some(DecisionLabel::Banned.as_str()) => Self::BanStands,
-            _ => Self::Other,
-        }
-    }
 }
 
 /// Whether to send a notification.
