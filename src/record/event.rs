@@ -25,7 +25,7 @@ use crate::rules::decision::Policy;
 use crate::rules::key::Selector;
 use crate::rules::limit::LimitId;
 use crate::words::clock::{Clock, Timestamp, wall};
-use crate::words::units::Span;
+use crate::words::units::{Span, whole_seconds};
 
 /// Built once and shared by all that report it.
 #[derive(Clone, Debug, PartialEq)]
@@ -289,12 +289,13 @@ impl EventSubject {
     pub fn sentence(&self, event: &Event) -> String {
         let is_for_all = event.key.as_ref().is_some_and(Vec::is_empty);
         let (whom, place) = (self.whom(event), self.place_of(event));
-        let span = event.span.map(|span| Span(span).to_string()).unwrap_or_default();
+        // What is left of a ban is a little less than its length.
+        let ban = Span(Duration::from_secs(event.span.map(whole_seconds).unwrap_or_default()));
         let happened = match event.kind {
-            EventKind::Ban if is_for_all => format!("locks {place} for everyone for {span}"),
-            EventKind::Ban => format!("bans {whom} on {place} for {span}"),
+            EventKind::Ban if is_for_all => format!("locks {place} for everyone for {ban}"),
+            EventKind::Ban => format!("bans {whom} on {place} for {ban}"),
             EventKind::Unban => format!("lifts the ban of {whom}"),
-            EventKind::Delay => format!("delays {whom} on {place} by {span}"),
+            EventKind::Delay => format!("delays {whom} on {place} by {}", Span(event.span.unwrap_or_default())),
             EventKind::Denial if event.is_decided(DecisionLabel::Banned) && is_for_all => {
                 format!("keeps {place} locked for everyone")
             }

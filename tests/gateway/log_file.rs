@@ -52,9 +52,16 @@ fn both_logs_go_to_a_file_that_is_begun_anew_when_it_is_moved_and_on_a_signal() 
 #[test]
 fn a_file_that_takes_no_lines_stops_no_request_and_is_told_of_on_standard_error() {
     let origin = Origin::start();
-    let gateway = Gateway::start(config(&origin, "{file: logs/log.jsonl}").replace("logs/", ""));
+    let gateway = Gateway::start(config(&origin, "{file: log.jsonl}"));
     fs::create_dir(gateway.path("logs")).expect("a folder");
-    gateway.reload(config(&origin, "{file: logs/log.jsonl}"));
+    gateway.write_config(config(&origin, "{file: logs/log.jsonl}"));
+    gateway.signal("HUP");
+    eventually("the other file is in force", || {
+        gateway.path("logs/log.jsonl").exists() && {
+            gateway.get("/zero").send();
+            lines(&gateway, "logs/log.jsonl").iter().any(|line| line["path"] == "/zero")
+        }
+    });
     gateway.get("/one").send();
     logs(&gateway, "logs/log.jsonl", "/one");
     fs::rename(gateway.path("logs"), gateway.path("gone")).expect("the folder is moved");

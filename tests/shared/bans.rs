@@ -11,7 +11,8 @@ use crate::questions::calls;
 use crate::site::{RAW, Site, alone, ask_admin, at_rest, config, store_up, url_of_mute};
 use crate::state;
 use crate::support::{
-    Caller, Gateway, Ledger, RedisCluster, RedisServer, Request, Stopwatch, eventually, key_without_digits,
+    Answer, Caller, Gateway, Ledger, Origin, RedisCluster, RedisServer, Request, Stopwatch, eventually,
+    key_without_digits,
 };
 
 const LIMITS: &str =
@@ -296,4 +297,56 @@ pub(super) fn cpu_micros(redis: &RedisServer) -> f64 {
         line.trim().parse::<f64>().expect("seconds") * 1e6
     };
     of("used_cpu_sys:") + of("used_cpu_user:")
+}
+
+#[test]
+fn one_gateway_of_a_store_tells_of_a_ban_and_each_for_itself_while_redis_is_away() {
+    let _alone = alone();
+    let webhook = Origin::answering(|_| Answer::ok("thanks"));
+    let rest = format!(
+        "gateway: {{name: \"${{GATEWAY}}\"}}\nnotify: {{ops: {{webhook: \"{}\", every: 1h}}}}\nroutes:\n  \
+         - {{name: login, match: /login, limits: [{{name: lockdown, key: [], rate: 1/hour, then: {{ban: 10m, notify: [ops]}}}}]}}\n  \
+         - {{name: api, match: /api, limits: [{{name: pace, key: [], rate: 1/hour, then: {{deny: {{}}, notify: [ops]}}}}]}}\n  \
+         - {{name: other, match: /other, limits: [{{name: apart, key: [], rate: 1/hour, then: {{deny: {{}}, notify: [ops]}}}}]}}",
+        webhook.url()
+    );
+    let mut site = Site::start(0, "timeout: 1s", "", &rest);
+    for name in ["eu-1", "eu-2"] {
+        site.add(&[("GATEWAY", name)]);
+    }
+    let told = |path: &str| {
+        let said = webhook.requests();
+        let texts = said.iter().map(|request| serde_json::from_str::<Value>(&request.text()).expect("JSON"));
+        texts.filter(|message| message["limit"] == path).collect::<Vec<_>>()
+    };
+    // Both deny at once, and go on denying.
+    for round in 0..20 {
+        for gateway in [0, 1] {
+            site.status(gateway, "/login", "raw-value");
+            let status = site.status(gateway, "/api", "raw-value");
+            assert_eq!(status, if (round, gateway) == (0, 0) { 200 } else { 429 });
+        }
+    }
+    let suppressed = |gateway: usize| {
+        let metrics = Request::new(site.gateways[gateway].admin(), "GET", "/metrics").send().text();
+        let line = "portcullis_notifications_total{channel=\"ops\",result=\"suppressed\"} ";
+        metrics.lines().find_map(|found| found.strip_prefix(line)?.parse::<u64>().ok()).unwrap_or_default()
+    };
+    // Each event was told or left out, on both gateways.
+    eventually("all are told or left out", || suppressed(0) + suppressed(1) == 39 + 39 - 2);
+    eventually("both limits are told of", || !told("lockdown").is_empty() && !told("pace").is_empty());
+    let (bans, denials) = (told("lockdown"), told("pace"));
+    assert_eq!((bans.len(), denials.len()), (1, 1), "{bans:?} {denials:?}");
+    let text = bans[0]["text"].as_str().expect("a text");
+    assert!(text.contains(": locks the route login for everyone for 10m, by the limit lockdown"), "{text}");
+    assert!(text.starts_with(&format!("portcullis {}: ", bans[0]["gateway"].as_str().expect("a name"))), "{text}");
+    site.redis.kill();
+    eventually("each tells for itself", || {
+        for gateway in [0, 1] {
+            site.status(gateway, "/other", "raw-value");
+        }
+        let mut names: Vec<_> = told("apart").iter().map(|message| message["gateway"].clone()).collect();
+        names.sort_by_key(Value::to_string);
+        names == [json!("eu-1"), json!("eu-2")]
+    });
 }

@@ -48,6 +48,28 @@ fn any_gateway_names_all_and_says_which_has_gone() {
 }
 
 #[test]
+fn gateways_are_called_by_their_names_and_two_of_one_name_stay_two() {
+    let _at_rest = at_rest();
+    let mut site = Site::start(0, "timeout: 1s", "", "gateway: {name: \"${GATEWAY}\"}");
+    for name in ["eu-1", "eu-2", "eu-2"] {
+        site.add(&[("GATEWAY", name)]);
+    }
+    let named = || {
+        let status = status(&site.gateways[0]);
+        let gateways = status["gateways"].as_array().expect("a list");
+        let text = |gateway: &Value, field: &str| gateway[field].as_str().expect("a text").to_owned();
+        gateways.iter().map(|gateway| (text(gateway, "name"), text(gateway, "id"))).collect::<Vec<_>>()
+    };
+    eventually("all are known", || named().len() == 3);
+    let mut named = named();
+    assert_eq!(named[0].0, "eu-1");
+    assert!(named.iter().all(|(name, id)| id.starts_with(&format!("{name}-"))), "{named:?}");
+    named.sort();
+    assert_eq!(named.iter().map(|(name, _)| &**name).collect::<Vec<_>>(), ["eu-1", "eu-2", "eu-2"]);
+    assert_ne!(named[1].1, named[2].1);
+}
+
+#[test]
 fn while_redis_is_away_a_gateway_answers_for_itself_and_says_so() {
     let _alone = alone();
     let mut site = Site::start(2, "timeout: 1s", "", "");

@@ -316,14 +316,21 @@ impl Gateway {
         self.stderr.lines()
     }
 
-    /// The messages of the operational log, each with the changes of a reload.
+    /// The messages of the operational log, each with the changes of a reload, also of the file that the log began in.
     pub fn log_messages(&self) -> Vec<String> {
         let sentence = |line: &String| {
             let line: Value = serde_json::from_str(line).ok()?;
             let changes = line["changes"].as_str().map_or(String::new(), |changes| format!(", {changes}"));
             Some(format!("{}{changes}", line["message"].as_str()?))
         };
-        self.stderr().iter().filter_map(sentence).collect()
+        let mut said = self.stderr();
+        // It begins so where the log goes to a file.
+        let file = said.first().and_then(|line| line.strip_prefix("portcullis: the log goes to ")).map(str::to_owned);
+        if let Some(file) = file {
+            let text = fs::read_to_string(self.path(&file)).unwrap_or_default();
+            said.extend(text.lines().map(str::to_owned));
+        }
+        said.iter().filter_map(sentence).collect()
     }
 
     /// The lines of the access log.
