@@ -23,10 +23,9 @@ use tracing_subscriber::{Registry, reload};
 use crate::record::line::{nanos, put, quoted, raw, time};
 use crate::record::sinks::ECS_VERSION;
 use crate::record::{LogFormat, LogSettings};
-use crate::words::clock;
 use crate::words::clock::Timestamp;
-use crate::words::files;
 use crate::words::files::LineFile;
+use crate::words::{clock, files};
 
 // Starts the operational log and changes its level and format. Libraries do not log: their warnings are about what
 // clients send, so a client could fill the log with them.
