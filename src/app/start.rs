@@ -127,12 +127,11 @@ impl App {
         sinks.event_bus().set_trail(trail);
         tokio::spawn(gauges::run(live.shared(), sinks.clone()));
         store.bans().observe(Arc::new(BanEvents(Arc::clone(sinks.event_bus()))));
-        let stop_store_task = CancellationToken::new();
+        let (stop_store_task, held_requests) = (CancellationToken::new(), HeldRequests::default());
         let snapshot_writer = Arc::new(SnapshotWriter::new(store_settings.memory.snapshot.clone()));
         let store_task = store::start_task(&store, &snapshot_writer, &stop_store_task).await;
         let connection_settings = Arc::new(ArcSwap::from_pointee(connections));
         let connections = Connections::within_descriptors(getrlimit(Resource::Nofile).current, cores);
-        let held_requests = HeldRequests::default();
 
         let gauges = gauge_reader(&live, &store, &connections, &held_requests, &lists, &sinks);
         let token = bound_admin.as_ref().and_then(|(settings, _)| settings.token.clone());

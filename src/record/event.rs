@@ -557,7 +557,7 @@ mod tests {
         let account = Account { id: AccountId(1), name: "mary".into(), masked: "m***1f3c".into() };
         let account = Some(FailedAccount { account, failures: 6, clients: 2 });
         let client = Some([203, 0, 113, 9].into());
-        let sign_in = Event { reason, account, client, ..event_of(EventKind::SignedInAfterFailures) };
+        let sign_in = Event { client, reason, account, ..event_of(EventKind::SignedInAfterFailures) };
         assert_eq!(
             EventSubject::of_route("login").sentence(&sign_in),
             "the client 203.0.113.9 has signed in to the account m***1f3c on the route login, \

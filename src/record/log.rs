@@ -314,13 +314,11 @@ impl LogFile {
     pub fn open(&self, path: Option<&Path>) -> Result<OpenedLog, LogFileError> {
         let Some(path) = path else { return Ok(OpenedLog(None)) };
         let kept = self.0.load_full().filter(|log| log.lock().file.path() == path);
-        let opened = match kept {
-            Some(log) => log,
-            None => {
-                let file = LineFile::open(path).map_err(|source| LogFileError { path: path.to_owned(), source })?;
-                Arc::new(Mutex::new(OpenLog { file, is_failing: false }))
-            }
-        };
+        if kept.is_some() {
+            return Ok(OpenedLog(kept));
+        }
+        let file = LineFile::open(path).map_err(|source| LogFileError { path: path.to_owned(), source })?;
+        let opened = Arc::new(Mutex::new(OpenLog { file, is_failing: false }));
         Ok(OpenedLog(Some(opened)))
     }
 

@@ -329,6 +329,7 @@ const BEYOND_A_SCHEMA: &[&str] = &[
     "two rates for the same window",
     "than the first one",
     // What two numbers or two texts make together.
+    "are the same file",
     "never passes a",
     "are too many for sliding-window-log",
     "a `ban` with 101 lengths",
