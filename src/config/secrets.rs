@@ -10,29 +10,33 @@ use crate::words::units::nearest;
 const SECRET_NAMES: [&str; 9] =
     ["auth", "token", "key", "secret", "cookie", "session", "pass", "signature", "credential"];
 
-/// No key of ours: what stands there was probably meant to be in a file.
-const PASSWORDS: [&str; 5] = ["password", "passwd", "pass", "secret", "token"];
+/// No keys of ours: what stands there was probably meant to be in a file.
+const PASSWORDS: [&str; 8] = ["pass", "pw", "pwd", "bearer", "credentials", "hs256", "values", "x_auth"];
+
+/// Words in keys such as these.
+const PASSWORD_WORDS: [&str; 8] =
+    ["password", "passwd", "passphrase", "secret", "token", "api_key", "apikey", "authorization"];
+
+/// Words that are misspelt more often than others.
+const PASSWORD_SPELLINGS: [&str; 3] = ["password", "secret", "token"];
 
 /// The keys below which no webhook is looked for: their texts have to be seen, so that a mistake is.
-const PUBLIC: [&str; 22] = [
+const PUBLIC: [&str; 19] = [
     "listen",
     "admin",
     "client_ip",
-    "store",
     "upstream",
-    "upstreams",
-    "lists",
     "access",
     "key",
     "rate",
+    "by",
+    "of",
+    "pages",
     "deny_response",
     "outcome",
     "known_clients",
     "sessions",
-    "descriptor",
-    "except",
     "headers",
-    "jwt",
     "audit",
     "log",
     "tracing",
@@ -50,8 +54,12 @@ pub(super) enum Place {
     Notify,
     /// The value of `webhook`.
     Webhook,
-    /// In `redis`.
-    Redis,
+    /// In `store`: what has an `@` may be the URL of a Redis.
+    Store,
+    /// What people name themselves: the values of the names have no webhooks.
+    Names,
+    /// In a section that others give a key instead of a file with one.
+    Keyed,
     /// In `match`.
     Match,
     /// The globs for each name, in `match`: of headers or query parameters.
@@ -66,12 +74,14 @@ pub(super) enum Place {
 /// Which part of a text is secret.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum SecretPart {
-    /// User names and passwords in URLs.
+    /// User names and passwords in URLs, and tokens in their queries.
     Credentials,
     /// Everything before the last `@` that is no scheme: a password may hold anything.
     BeforeAt,
     /// The text after the host of a URL, and user names and passwords.
     Path,
+    /// What follows a name, as in `Authorization: Bearer x`.
+    Value,
     Everything,
 }
 
@@ -79,28 +89,25 @@ impl Place {
     /// The place of the values below a key.
     pub(super) fn below(self, key: &str) -> Self {
         match (self, key) {
-            (Self::Notify, "every") => Self::Public,
+            (Self::Notify, "every") | (Self::Names, _) => Self::Public,
             (Self::Webhook | Self::Whole | Self::SecretGlob | Self::Notify, _) => self,
-            (Self::Match, "header" | "query") => Self::NamedGlobs,
-            (Self::Match, "cookie") => Self::CookieGlobs,
+            (Self::Match, "header" | "headers" | "query") => Self::NamedGlobs,
+            (Self::Match, "cookie" | "cookies") => Self::CookieGlobs,
             (Self::CookieGlobs | Self::NamedGlobs, name) if self == Self::CookieGlobs || names_a_secret(name) => {
                 Self::SecretGlob
             }
-            (Self::Redis, "url") | (Self::Public | Self::Document, "redis") => Self::Redis,
-            (Self::Document | Self::Redis, key) if PASSWORDS.contains(&key) => Self::Whole,
-            (Self::Document, key) => Self::in_document(key),
-            _ => Self::Public,
-        }
-    }
-
-    fn in_document(key: &str) -> Self {
-        match key {
-            "match" => Self::Match,
-            key if PUBLIC.contains(&key) => Self::Public,
-            key => match nearest(key, &["webhook", "notify"]) {
+            (Self::Match | Self::NamedGlobs | Self::CookieGlobs, _) => Self::Public,
+            (Self::Keyed, "key" | "keys" | "jwk" | "signing_key") => Self::Whole,
+            (_, key) if holds_a_password(key) || key == "auth" && self != Self::Document => Self::Whole,
+            (Self::Store, _) | (_, "store" | "redis") => Self::Store,
+            (_, "upstreams" | "lists" | "descriptor" | "except") => Self::Names,
+            (_, "jwt" | "crowdsec") => Self::Keyed,
+            (Self::Document, "match") => Self::Match,
+            (_, key) if PUBLIC.contains(&key) => Self::Public,
+            (_, key) => match nearest(key, &["webhook", "notify"]) {
                 Some("webhook") => Self::Webhook,
                 Some(_) => Self::Notify,
-                None => Self::Document,
+                None => self,
             },
         }
     }
@@ -108,11 +115,15 @@ impl Place {
     /// Which part of a value is secret here.
     pub(super) fn secret_part(self, text: &str) -> SecretPart {
         match self {
+            _ if text.contains("PRIVATE KEY-----") => SecretPart::Everything,
             Self::Webhook | Self::Notify => SecretPart::Path,
-            Self::Document if text.to_ascii_lowercase().contains("hook") && text.contains("://") => SecretPart::Path,
-            Self::Redis => SecretPart::BeforeAt,
+            Self::Document if secret::looks_like_webhook(text) => SecretPart::Path,
+            Self::Store if text.contains('@') => SecretPart::BeforeAt,
             Self::SecretGlob if !text.chars().all(|letter| matches!(letter, '*' | '?')) => SecretPart::Everything,
             Self::Whole => SecretPart::Everything,
+            Self::CookieGlobs => SecretPart::Value,
+            Self::NamedGlobs if text.split([':', '=']).next().is_some_and(names_a_secret) => SecretPart::Value,
+            _ if secret::is_misspelt_with_password(text) => SecretPart::BeforeAt,
             _ => SecretPart::Credentials,
         }
     }
@@ -122,11 +133,17 @@ impl SecretPart {
     /// The text with stars in place of the secret. The length stays the same, so that carets still fit.
     pub(super) fn starred(self, text: &str) -> String {
         match self {
-            Self::Credentials => secret::masked(text),
+            Self::Credentials => without_tokens(&secret::masked(text)),
             Self::BeforeAt => secret::before_at(text),
             Self::Path => {
                 let starred = secret::without_path(&secret::masked(text));
                 if starred.contains("*@") { starred } else { secret::before_at(&starred) }
+            }
+            Self::Value => {
+                let name = text.find([':', '=']).map_or(text.len(), |end| end + 1);
+                let blank = text[name..].chars().take_while(|letter| letter.is_whitespace()).count();
+                let shown = text[..name].chars().count() + blank;
+                text.chars().enumerate().map(|(at, letter)| if at < shown { letter } else { '*' }).collect()
             }
             Self::Everything => text.chars().map(|_| '*').collect(),
         }
@@ -146,6 +163,32 @@ impl SecretPart {
 fn names_a_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     SECRET_NAMES.iter().any(|part| name.contains(part))
+}
+
+/// Whether a key, which is none of ours, holds a password or a token.
+fn holds_a_password(key: &str) -> bool {
+    let key = key.to_lowercase().replace('-', "_");
+    let is_other = ["file", "url", "path", "tokens"].iter().any(|end| key.ends_with(end))
+        // A selector, and the algorithm.
+        || key.contains('.')
+        || key.starts_with("token_bucket");
+    let has_word = || PASSWORD_WORDS.iter().any(|word| key.contains(word));
+    !is_other && (PASSWORDS.contains(&key.as_str()) || has_word() || nearest(&key, &PASSWORD_SPELLINGS).is_some())
+}
+
+/// Masks the values of parameters that usually hold a secret. The length stays the same.
+fn without_tokens(url: &str) -> String {
+    let Some(query) = url.find('?').map(|at| at + 1) else { return url.to_owned() };
+    let starred = |parameter: &str| match parameter.split_once('=') {
+        Some((name, value)) if names_a_secret(name) => {
+            let kept = value.find(|letter: char| letter.is_whitespace() || matches!(letter, '`' | '#'));
+            let (value, rest) = value.split_at(kept.unwrap_or(value.len()));
+            let stars: String = value.chars().map(|_| '*').collect();
+            format!("{name}={stars}{rest}")
+        }
+        _ => parameter.to_owned(),
+    };
+    url[..query].to_owned() + &url[query..].split('&').map(starred).collect::<Vec<_>>().join("&")
 }
 
 // The places of the secrets of a source, so that its lines can be shown without them.
@@ -173,9 +216,14 @@ struct Secret {
 type Position = (u32, u32);
 
 impl KnownSecrets {
+    /// Notes a secret. Of an anchor, which stands in several places, the place counts in which most of it is secret.
     pub(super) fn insert(&mut self, at: SourceRange, part: SecretPart, text: &str) {
+        let stars = |part: SecretPart| part.starred(text).chars().filter(|letter| *letter == '*').count();
         let secret = Secret { part, text: text.to_owned(), length: at.length as usize };
-        self.values.insert((at.line, at.column), secret);
+        match self.values.get(&(at.line, at.column)) {
+            Some(known) if !known.text.is_empty() && stars(known.part) >= stars(part) => {}
+            _ => drop(self.values.insert((at.line, at.column), secret)),
+        }
     }
 
     /// Notes a URL that is none, and may hold a password.
@@ -189,15 +237,19 @@ impl KnownSecrets {
         self.ends.insert((at.line, at.column), (line, column));
     }
 
-    /// A message about the value at a place. Other values are not in it.
+    /// A message about the value at a place. It may repeat what stands in the value, whole or in part.
     pub(super) fn message(&self, at: SourceRange, message: &str) -> String {
-        let message = match self.values.get(&(at.line, at.column)) {
-            Some(secret) => {
-                let masked = if secret.text.is_empty() { message.to_owned() } else { secret.masked_in(message) };
-                if secret.part == SecretPart::Path { secret::without_paths(&masked) } else { masked }
+        let here = self.values.get(&(at.line, at.column));
+        let mut message = message.to_owned();
+        for secret in self.values.values().filter(|secret| !secret.text.is_empty()) {
+            message = secret.masked_in(&message);
+        }
+        if let Some(secret) = here {
+            message = secret.parts_masked_in(&message);
+            if secret.part == SecretPart::Path {
+                message = secret::without_paths(&message);
             }
-            None => message.to_owned(),
-        };
+        }
         secret::masked(&message)
     }
 
@@ -225,8 +277,32 @@ impl KnownSecrets {
 }
 
 impl Secret {
+    /// Without the value, where the message has it in quotes, or as JSON writes it.
     fn masked_in(&self, message: &str) -> String {
-        message.replace(&self.text, &self.part.starred(&self.text))
+        /// Shorter texts stand in words too.
+        const LETTERS: usize = 6;
+        let starred = self.part.starred(&self.text);
+        if self.text.len() < LETTERS {
+            return message.replace(&format!("`{}`", self.text), &format!("`{starred}`"));
+        }
+        let json = |text: &str| serde_json::Value::from(text).to_string();
+        message.replace(&json(&self.text), &json(&starred)).replace(&self.text, &starred)
+    }
+
+    /// Without the pieces of the secret. A message may be about a part of the value.
+    fn parts_masked_in(&self, message: &str) -> String {
+        let starred = self.part.starred(&self.text);
+        let hidden = self.text.chars().zip(starred.chars());
+        // What is shown ends a piece.
+        let secret: String = hidden.map(|(letter, shown)| if shown == '*' { letter } else { ' ' }).collect();
+        let is_piece = |piece: &&str| {
+            let is_word = piece.chars().all(|letter| letter.is_ascii_lowercase());
+            piece.len() >= 3 && !(self.part == SecretPart::Path && is_word)
+        };
+        let pieces = secret.split(|letter: char| letter.is_whitespace() || ":/?&=\\\"'`".contains(letter));
+        pieces.filter(is_piece).fold(message.to_owned(), |message, piece| {
+            message.replace(piece, &piece.chars().map(|_| '*').collect::<String>())
+        })
     }
 
     /// The value as it is written, quotes and all.
@@ -283,5 +359,41 @@ mod tests {
         check(&["routes", "match", "cookie", "session"], "hunter2", "***");
         check(&["routes", "match", "cookie", "session"], "*", "*");
         check(&["routes", "match", "host"], "example.com/a", "example.com/a");
+        check(&["routes", "known_clients", "notify"], "https://h.example/T0", "https://h.example/***");
+        check(&["routes", "match", "cookies"], "session=hunter2", "session=***");
+        check(&["routes", "match", "header"], "Authorization: Bearer hunter2", "Authorization: ***");
+        check(&["routes", "match", "path"], "/a?token=hunter2&b=1", "/a?token=***&b=1");
+        check(&["limits", "then"], "hooks.example.com/T0", "hooks.example.com/***");
+        check(&["audit", "webhook"], "https://h.example/T0", "https://h.example/***");
+        check(&["store", "redis", "uri"], "redis//u:p@h", "***@h");
+        check(&["admin", "Token"], "hunter2", "***");
+        check(&["jwt", "key"], "hunter2", "***");
+        check(&["lists", "c", "crowdsec", "api_key"], "hunter2", "***");
+        check(&["tracing", "headers", "authorization"], "hunter2", "***");
+        check(&["upstreams", "token", "servers"], "http://10.0.0.1", "http://10.0.0.1");
+        check(&["upstream"], "http:/u:p@h", "http:/***@h");
+        check(&["upstream"], "u:p@h:80", "***@h:80");
+        check(&["upstream"], "http://u:p/w@h", "http://***@h");
+        check(&["deny_response", "redirect"], "https://h.example/@team", "https://h.example/@team");
+        check(&["deny_response", "body"], "Write to: a@b.example", "Write to: a@b.example");
+        check(&["limits", "key", "pattern"], "(?:[^@]+)@", "(?:[^@]+)@");
+    }
+
+    #[test]
+    fn no_key_of_ours_holds_a_password() {
+        fn keys(schema: &serde_json::Value, found: &mut Vec<String>) {
+            if let Some(properties) = schema["properties"].as_object() {
+                found.extend(properties.keys().cloned());
+            }
+            match schema {
+                serde_json::Value::Object(map) => map.values().for_each(|below| keys(below, found)),
+                serde_json::Value::Array(items) => items.iter().for_each(|below| keys(below, found)),
+                _ => {}
+            }
+        }
+        let mut found = Vec::new();
+        keys(&crate::config::schema(), &mut found);
+        let taken: Vec<_> = found.iter().filter(|key| holds_a_password(key)).collect();
+        assert!(found.len() > 100 && taken.is_empty(), "{taken:?}");
     }
 }

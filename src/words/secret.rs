@@ -70,6 +70,34 @@ pub fn holds_webhook(line: &str) -> bool {
     after.any(|rest| rest.trim_start().starts_with(':')) || (line.contains("hook") && line.contains("://"))
 }
 
+/// Whether a text is the address of a webhook, also if its scheme is misspelt or missing.
+pub fn looks_like_webhook(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    let start = host_start(&text);
+    let host = text[start..].split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    text.contains("hook") && (start > 0 || host.contains('.'))
+}
+
+/// Whether a text is a URL with a user name and a password that is misspelt, so that other programs would not see them.
+pub fn is_misspelt_with_password(text: &str) -> bool {
+    let start = host_start(text);
+    let after = &text[start..];
+    let Some(at) = after.rfind('@') else { return false };
+    let authority = after.split(['/', '?', '#']).next().unwrap_or_default();
+    let is_torn = |letter: char| letter.is_whitespace() || matches!(letter, '"' | '\'' | '`');
+    if start == 0 {
+        let user = after.split(':').next().unwrap_or_default();
+        let is_name = |letter: char| letter.is_alphanumeric() || matches!(letter, '.' | '_' | '-' | '+' | '%');
+        return user.len() < at && user.chars().all(is_name) && user != "mailto" && !after[..at].contains(is_torn);
+    }
+    if authority.contains('@') {
+        return !text[..start].ends_with("://") || after[..at].contains(is_torn);
+    }
+    // Behind a host there may be an `@`.
+    let (host, port) = authority.rsplit_once(':').unwrap_or((authority, ""));
+    !port.bytes().all(|digit| digit.is_ascii_digit()) || host.contains(is_torn)
+}
+
 /// Masks everything between the scheme, if there is one, and the last `@`. The length stays the same.
 pub fn before_at(url: &str) -> String {
     let Some(end) = url.rfind('@') else { return url.to_owned() };
