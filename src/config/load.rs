@@ -183,7 +183,7 @@ pub(super) fn advice_of_directive(word: &str) -> Option<&'static str> {
 
 /// Keys and directives of other programs: the word, a key that the section must have where the help is for such a section
 /// alone, and what to write.
-const OF_OTHERS: [(&str, &str, &str); 52] = [
+const OF_OTHERS: [(&str, &str, &str); 67] = [
     // nginx
     ("limit_req_zone", "", LIMIT),
     ("limit_req", "", LIMIT),
@@ -211,6 +211,10 @@ const OF_OTHERS: [(&str, &str, &str); 52] = [
         "write `upstreams: {app: {servers: [http://127.0.0.1:8000], timeouts: {connect: 2s}}}` at the top level",
     ),
     ("worker_connections", "", "write `server: {max_connections: 1024}` at the top level"),
+    ("events", "rate", IN_RATE),
+    ("window", "rate", IN_RATE),
+    ("zone", "rate", "counters are kept by the name of the limit: write `name: login`"),
+    ("nodelay", "rate", "requests beyond the rate are denied at once: remove it"),
     ("worker_processes", "", "the gateway has a thread for each core: remove it"),
     ("events", "", "the gateway has a thread for each core: remove it"),
     ("user", "", "the service manager sets the user of the process: remove it"),
@@ -233,7 +237,22 @@ const OF_OTHERS: [(&str, &str, &str); 52] = [
         "",
         "a route forwards requests; to refuse clients write `access: {deny: [NAME]}`, with a list under `lists`; or remove it",
     ),
-    ("rewrite", "", "requests go to the application with the path as it came: remove it"),
+    ("rewrite", "", PATH_AS_IT_CAME),
+    ("strip_prefix", "match", PATH_AS_IT_CAME),
+    ("redirect", "match", "a route forwards requests, and the application redirects them: remove it"),
+    ("methods", "match", "write it into the `match` of the route, such as `{methods: [POST], path: /login}`"),
+    ("redis", "store", "write `store: {redis: {url: redis://127.0.0.1:6379/0}}` at the top level"),
+    ("type", "redis", REDIS),
+    ("host", "redis", REDIS),
+    ("port", "redis", REDIS),
+    ("url", "redis", REDIS),
+    ("output", "level", "it is standard error, and for requests standard output: remove it"),
+    ("status", "tarpit", "write `deny: {status: 429}`"),
+    (
+        "tls",
+        "listen",
+        "write `listen: [{address: 0.0.0.0:8443, tls: {certificates: [{cert: tls/site.pem, key: tls/site.key}]}}]` at the top level",
+    ),
     (
         "root",
         "",
@@ -260,7 +279,7 @@ const OF_OTHERS: [(&str, &str, &str); 52] = [
     ("reverse_proxy", "", "write `upstream: http://127.0.0.1:8000`"),
     ("requests_per_unit", "rate", "write `rate: 5/minute`"),
     ("average", "rate", "write `rate: 5/minute`"),
-    ("period", "rate", "it is a part of the rate: `rate: 5/minute`"),
+    ("period", "rate", IN_RATE),
     // fail2ban
     ("maxretry", "rate", "write `rate: 5 per 10 minutes`"),
     ("findtime", "rate", "it is a part of the rate: `rate: 5 per 10 minutes`"),
@@ -274,6 +293,9 @@ const OF_OTHERS: [(&str, &str, &str); 52] = [
     ("maxconn", "", "write `server: {max_connections: 1024}` at the top level"),
 ];
 
+const IN_RATE: &str = "it is a part of the rate: `rate: 5/minute`";
+const PATH_AS_IT_CAME: &str = "requests go to the application with the path as it came: remove it";
+const REDIS: &str = "write `redis: {url: redis://127.0.0.1:6379/0}`";
 const LIMIT: &str = "write `limits: [{key: client_ip, rate: 10/second}]`";
 const CONCURRENT: &str = "write `limits: [{key: client_ip, concurrent: 20}]`";
 const FORWARDED: &str = "the application gets the client's `Host` and `X-Forwarded-For` without it: remove it";

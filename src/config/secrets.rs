@@ -371,7 +371,7 @@ mod tests {
         check(&["lists", "c", "crowdsec", "api_key"], "hunter2", "***");
         check(&["tracing", "headers", "authorization"], "hunter2", "***");
         check(&["upstreams", "token", "servers"], "http://10.0.0.1", "http://10.0.0.1");
-        check(&["upstream"], "http:/u:p@h", "http:/***@h");
+        check(&["upstream"], "http:/u:p@h", "***@h");
         check(&["upstream"], "u:p@h:80", "***@h:80");
         check(&["upstream"], "http://u:p/w@h", "http://***@h");
         check(&["deny_response", "redirect"], "https://h.example/@team", "https://h.example/@team");

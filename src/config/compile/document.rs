@@ -47,9 +47,22 @@ pub fn compile(
         has_redis: store::has_redis(document),
         proofs: Proofs { sessions: routes::are_learned(document), jwt: !document.jwt.is_absent() },
         totals: Totals::default(),
+        unread: [
+            (is_unread(&document.lists), "lists"),
+            (is_unread(&document.upstreams), "upstreams"),
+            (is_unread(&document.notify), "notify"),
+        ]
+        .into_iter()
+        .filter_map(|(is_unread, section)| is_unread.then_some(section))
+        .collect(),
     };
     let settings = compiler.settings(document, root);
     if compiler.mistakes.is_empty() { Ok(settings) } else { Err(compiler.mistakes.into_sorted()) }
+}
+
+/// Whether a section has a mistake, in its value or in the spelling of its key.
+fn is_unread<T>(field: &Field<T>) -> bool {
+    matches!(field, Field::Invalid)
 }
 
 // The shared state of the compilation: the mistakes found so far, and checks of simple values.
@@ -152,6 +165,8 @@ pub(super) struct Compiler {
     pub(super) proofs: Proofs,
     /// The total size of all regular expressions and all ladders of bans.
     pub(super) totals: Totals,
+    /// The sections that could not be read: the names in them are not known.
+    pub(super) unread: Vec<&'static str>,
 }
 
 /// The sizes of settings that are short in text and large in memory.

@@ -291,6 +291,18 @@ fn selector_advice(written: &str) -> String {
             return format!("several selectors are a list: `key: [{}]`", selectors.join(", "));
         }
     }
+    // HAProxy fetches a sample by a function.
+    if let Some((fetch, name)) = written.strip_suffix(')').and_then(|call| call.split_once('(')) {
+        let kind = match fetch.trim_start_matches("req.") {
+            "hdr" | "fhdr" => Some("header"),
+            "cook" | "cookie" => Some("cookie"),
+            "url_param" | "urlp" => Some("query"),
+            _ => None,
+        };
+        if let Some(kind) = kind {
+            return format!("did you mean `{kind}.{}`?", name.to_lowercase());
+        }
+    }
     if written.contains([',', ' ', ';']) {
         return "several selectors are a list: `key: [client_ip, param.username]`".to_owned();
     }

@@ -196,7 +196,8 @@ impl Compiler {
         }
         // A list contains client addresses by default.
         let of = of.filter(|part| !matches!(part.selector, Selector::ClientIp(_)));
-        if list.addresses.is_absent() && list.file.is_absent() && !self.mistakes.is_unsure(list.at) {
+        let has_nothing = list.addresses.is_absent() && list.file.is_absent() && list.crowdsec.is_absent();
+        if has_nothing && !self.mistakes.is_unsure(list.at) {
             let (message, help) = match &of {
                 None => (
                     "has neither `addresses`, `file` nor `crowdsec`",

@@ -80,10 +80,13 @@ impl Compiler {
         }
     }
 
-    /// Reports a reference to a name that is not defined.
+    /// Reports a reference to a name that is not defined. Nothing is said of a section that could not be read.
     ///
     /// `section` is where such names are defined.
     pub(super) fn unknown_name(&mut self, reference: &Text, kind: &str, section: &str, known: &[&str]) {
+        if self.unread.contains(&section) {
+            return;
+        }
         let name = &reference.value;
         let help = match nearest(name, known) {
             Some(near) => format!("did you mean `{near}`?"),

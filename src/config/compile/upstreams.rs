@@ -143,7 +143,7 @@ impl Compiler {
     }
 
     fn unknown_upstream(&mut self, text: &Text, known: &[&str]) {
-        if known.is_empty() {
+        if known.is_empty() && !self.unread.contains(&"upstreams") {
             let message = format!("there is no upstream `{}`", text.value);
             let help = "write a URL such as `http://127.0.0.1:8000`, or define it under `upstreams`";
             self.mistakes.report(text.at, message, help);

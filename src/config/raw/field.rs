@@ -242,7 +242,7 @@ pub fn addresses(text: &str) -> bool {
 }
 
 /// What nginx and others call a key of ours that takes the same.
-const WORDS_OF_OTHERS: [(&str, &str); 12] = [
+const WORDS_OF_OTHERS: [(&str, &str); 34] = [
     ("proxy_pass", "upstream"),
     ("backend", "upstream"),
     ("server_name", "host"),
@@ -255,6 +255,28 @@ const WORDS_OF_OTHERS: [(&str, &str); 12] = [
     ("ssl_certificate", "cert"),
     ("ssl_certificate_key", "key"),
     ("location", "match"),
+    ("rule", "match"),
+    ("path", "match"),
+    ("bind", "listen"),
+    ("conn", "concurrent"),
+    ("lb_policy", "balance"),
+    ("load_balancing", "balance"),
+    ("healthcheck", "health"),
+    ("healthCheck", "health"),
+    ("interval", "every"),
+    ("rise", "healthy"),
+    ("fall", "unhealthy"),
+    ("keepalive", "max_idle"),
+    ("whitelist", "allow"),
+    ("allowlist", "allow"),
+    ("blacklist", "deny"),
+    ("denylist", "deny"),
+    ("path_prefix", "path"),
+    ("path_beg", "path"),
+    ("prefix", "path"),
+    ("ips", "addresses"),
+    ("cidrs", "addresses"),
+    ("client", "body_idle"),
 ];
 
 /// A key as it is written in the file: `match` for `r#match`.

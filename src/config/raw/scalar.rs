@@ -163,7 +163,16 @@ impl<T: Word> ScalarValue for T {
 
 /// The error for an unknown word.
 fn unknown_word(text: &str, words: &[&str]) -> InvalidValue {
-    let help = match nearest(text, words) {
+    /// What nginx, HAProxy and Caddy call the same.
+    const OF_OTHERS: [(&str, &str); 5] = [
+        ("ip_hash", "client_ip"),
+        ("source", "client_ip"),
+        ("least_conn", "least_requests"),
+        ("leastconn", "least_requests"),
+        ("warning", "warn"),
+    ];
+    let meant = OF_OTHERS.iter().find(|(word, ours)| *word == text && words.contains(ours)).map(|(_, ours)| *ours);
+    let help = match meant.or_else(|| nearest(text, words)) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("write {}", either(words)),
     };

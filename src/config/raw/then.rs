@@ -116,6 +116,7 @@ fn report_word(word: &str, at: SourceRange, mistakes: &mut Mistakes) {
                 (Some((action, value)), _) if Actions::KEYS.known.contains(&action) => {
                     format!("write `{{{action}: {value}}}`")
                 }
+                _ if DENIALS_OF_OTHERS.contains(&word) => "did you mean `deny`?".to_owned(),
                 (_, Some(near)) => format!("did you mean `{near}`?"),
                 (_, None) => FORMS.to_owned(),
             };
@@ -123,6 +124,9 @@ fn report_word(word: &str, at: SourceRange, mistakes: &mut Mistakes) {
         }
     }
 }
+
+/// How HAProxy, nginx and firewalls call it.
+const DENIALS_OF_OTHERS: [&str; 6] = ["drop", "silent-drop", "reject", "block", "429", "403"];
 
 const FORMS: &str = "write `deny`, `{delay: 20s}`, `{tarpit: 20s}`, `{ban: 15m}` or `{challenge: pow}`";
 
