@@ -152,7 +152,8 @@ fn in_bash(script: &str) -> String {
     while let Some(line) = lines.next() {
         section = line.trim().strip_suffix(')').filter(|name| name.starts_with("portcullis__")).unwrap_or(section);
         let here = |thing: &&NamedThing| section == format!("portcullis__subcmd__{}", thing.command.join("__subcmd__"));
-        written.extend([line, "\n"]);
+        // The generated script offers options too that the help does not show.
+        written.extend([line.replace(" --names --line", "").as_str(), "\n"]);
         for NamedThing { command, place, things } in NAMED_THINGS.iter().filter(here) {
             match place {
                 Place::First | Place::Further | Place::All if line.trim_start().starts_with("opts=") => {
@@ -233,9 +234,13 @@ fn in_fish(script: &str) -> String {
         let _ = writeln!(written, "complete -c portcullis -n \"{condition}\" -f -a '(__portcullis_names {things})'");
     }
     // The generated script offers the values of options alone.
-    let recipes: Vec<_> = RECIPES.iter().map(|recipe| recipe.name).collect();
-    let (condition, recipes) = (fish_condition(&["recipe"]), recipes.join(" "));
-    let _ = writeln!(written, "complete -c portcullis -n \"{condition}\" -f -a '{recipes}'");
+    let recipes = RECIPES.iter().map(|recipe| recipe.name.to_owned()).collect();
+    let shells =
+        Shell::value_variants().iter().filter_map(|shell| Some(shell.to_possible_value()?.get_name().to_owned()));
+    for (command, values) in [("recipe", recipes), ("completions", shells.collect::<Vec<_>>())] {
+        let (condition, values) = (fish_condition(&[command]), values.join(" "));
+        let _ = writeln!(written, "complete -c portcullis -n \"{condition}\" -f -a '{values}'");
+    }
     written
 }
 

@@ -171,3 +171,13 @@ fn fish_completes_the_names_of_recipes() {
     let printed = printed("fish", &["--no-config"], script);
     assert!(printed.iter().any(|line| line.split('\t').next() == Some("keycloak")), "{printed:?}");
 }
+
+#[test]
+fn fish_completes_the_shells_and_bash_no_option_that_the_help_does_not_show() {
+    let script = "portcullis completions fish | source; complete -C 'portcullis completions '";
+    let shells = printed("fish", &["--no-config"], script);
+    assert_eq!(shells, ["bash", "fish", "zsh"]);
+    let script = "source <(portcullis completions bash); COMP_WORDS=(portcullis completions ''); COMP_CWORD=2; \
+                  _portcullis portcullis '' completions; printf '%s\\n' \"${COMPREPLY[@]}\"";
+    assert_eq!(printed("bash", &[], script), ["-h", "--help", "bash", "zsh", "fish"]);
+}
