@@ -11,7 +11,7 @@ const SECRET_NAMES: [&str; 9] =
     ["auth", "token", "key", "secret", "cookie", "session", "pass", "signature", "credential"];
 
 /// No keys of ours: what stands there was probably meant to be in a file.
-const PASSWORDS: [&str; 8] = ["pass", "pw", "pwd", "bearer", "credentials", "hs256", "values", "x_auth"];
+const PASSWORDS: [&str; 7] = ["pass", "pw", "pwd", "credentials", "hs256", "values", "x_auth"];
 
 /// Words in keys such as these.
 const PASSWORD_WORDS: [&str; 8] =
@@ -21,9 +21,8 @@ const PASSWORD_WORDS: [&str; 8] =
 const PASSWORD_SPELLINGS: [&str; 3] = ["password", "secret", "token"];
 
 /// The keys below which no webhook is looked for: their texts have to be seen, so that a mistake is.
-const PUBLIC: [&str; 19] = [
+const PUBLIC: [&str; 18] = [
     "listen",
-    "admin",
     "client_ip",
     "upstream",
     "access",
@@ -97,11 +96,11 @@ impl Place {
                 Self::SecretGlob
             }
             (Self::Match | Self::NamedGlobs | Self::CookieGlobs, _) => Self::Public,
-            (Self::Keyed, "key" | "keys" | "jwk" | "signing_key") => Self::Whole,
+            (Self::Keyed, "key" | "keys" | "jwk" | "signing_key" | "bearer" | "basic_auth") => Self::Whole,
             (_, key) if holds_a_password(key) || key == "auth" && self != Self::Document => Self::Whole,
             (Self::Store, _) | (_, "store" | "redis") => Self::Store,
             (_, "upstreams" | "lists" | "descriptor" | "except") => Self::Names,
-            (_, "jwt" | "crowdsec") => Self::Keyed,
+            (_, "jwt" | "crowdsec" | "admin") => Self::Keyed,
             (Self::Document, "match") => Self::Match,
             (_, key) if PUBLIC.contains(&key) => Self::Public,
             (_, key) => match nearest(key, &["webhook", "notify"]) {
@@ -291,18 +290,31 @@ impl Secret {
 
     /// Without the pieces of the secret. A message may be about a part of the value.
     fn parts_masked_in(&self, message: &str) -> String {
+        /// What stands before a secret in a URL.
+        const SCHEMES: [&str; 7] = ["http", "https", "redis", "rediss", "valkey", "valkeys", "unix"];
         let starred = self.part.starred(&self.text);
         let hidden = self.text.chars().zip(starred.chars());
         // What is shown ends a piece.
         let secret: String = hidden.map(|(letter, shown)| if shown == '*' { letter } else { ' ' }).collect();
-        let is_piece = |piece: &&str| {
-            let is_word = piece.chars().all(|letter| letter.is_ascii_lowercase());
-            piece.len() >= 3 && !(self.part == SecretPart::Path && is_word)
-        };
         let pieces = secret.split(|letter: char| letter.is_whitespace() || ":/?&=\\\"'`".contains(letter));
-        pieces.filter(is_piece).fold(message.to_owned(), |message, piece| {
-            message.replace(piece, &piece.chars().map(|_| '*').collect::<String>())
-        })
+        let stars = |piece: &str| piece.chars().map(|_| '*').collect::<String>();
+        pieces.filter(|piece| piece.len() >= 4 && !SCHEMES.contains(piece)).fold(
+            message.to_owned(),
+            |message, piece| {
+                if !piece.chars().all(|letter| letter.is_ascii_lowercase()) {
+                    return message.replace(piece, &stars(piece));
+                }
+                // A word of ours too, perhaps: what is repeated of the value stands in quotes.
+                let parts = message.split('`').enumerate();
+                let is_repeated = |at: usize| at % 2 == 1 && self.part != SecretPart::Path;
+                parts
+                    .map(
+                        |(at, part)| if is_repeated(at) { part.replace(piece, &stars(piece)) } else { part.to_owned() },
+                    )
+                    .collect::<Vec<_>>()
+                    .join("`")
+            },
+        )
     }
 
     /// The value as it is written, quotes and all.
@@ -377,6 +389,34 @@ mod tests {
         check(&["deny_response", "redirect"], "https://h.example/@team", "https://h.example/@team");
         check(&["deny_response", "body"], "Write to: a@b.example", "Write to: a@b.example");
         check(&["limits", "key", "pattern"], "(?:[^@]+)@", "(?:[^@]+)@");
+        check(&["limits", "key", "bearer", "raw"], "true", "true");
+    }
+
+    #[test]
+    fn a_message_repeats_no_piece_of_a_secret_and_keeps_its_own_words() {
+        #[track_caller]
+        fn check(part: SecretPart, text: &str, message: &str, expected: &str) {
+            let at = SourceRange { source: 0, line: 1, column: 1, length: 1 };
+            let mut secrets = KnownSecrets::default();
+            secrets.insert(at, part, text);
+            assert_eq!(secrets.message(at, message), expected);
+            // The help for a list repeats what stands in it.
+            let list = format!("write `{{first: [{}]}}`", serde_json::Value::from(text));
+            let shown = secrets.message(SourceRange { column: 9, ..at }, &list);
+            assert!(!shown.contains("hunter"), "{shown}");
+        }
+        let (of_user, url) = (SecretPart::BeforeAt, "http://user:hunter @h");
+        check(of_user, url, "`http://user:hunter` is not a method", "`http://****:******` is not a method");
+        check(of_user, url, "a URL here has no user name", "a URL here has no user name");
+        check(of_user, "rediss:u:hunter2@h", "a url begins with `rediss://`", "a url begins with `rediss://`");
+        let hook = "https://h.example/services/\"hunter2";
+        check(SecretPart::Path, hook, "a webhook of services", "a webhook of services");
+        check(
+            SecretPart::Everything,
+            "-----hunter2\nx",
+            "no file `/etc/-----hunter2\nx`",
+            "no file `/etc/**************`",
+        );
     }
 
     #[test]

@@ -20,7 +20,8 @@ const VARIABLE: &str = "(?:^|[^$])\\$\\{";
 const BLANK: &str = "[\\t-\\r \\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]*";
 
 /// Letters of a host's name.
-const HOST_NAME: &str = "[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?(?:\\.[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?)*\\.?";
+const HOST_NAME: &str =
+    "[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?(?:\\.[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?)*\\.?";
 
 /// The name of a header, without the characters of globs.
 const FIELD_NAME: &str = "[!#$%&'+.^_`|~0-9A-Za-z-]+";
