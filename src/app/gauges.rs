@@ -16,13 +16,13 @@ use crate::listen::Connections;
 use crate::record::advice::{BusiestClient, Observed, ObservedLimit, ObservedRoute, UnavailableKeys, UnseenRoute};
 use crate::record::heavy_keys::Order;
 use crate::record::history::Totals;
-use crate::record::{Gauges, Metrics, NO_ROUTE, Sinks};
+use crate::record::{Gauges, Metrics, Sinks};
 use crate::rules::client::{ClientIp, TrustedProxies};
 use crate::rules::decision::{FoundKey, Policy};
 use crate::rules::key::spec::name_of;
 use crate::rules::key::{KeyPart, NamePattern, Selector, Spelling};
 use crate::rules::limit::{Limit, LimitId, Rule};
-use crate::rules::route::{MethodSet, Route, RouteId};
+use crate::rules::route::{Route, RouteId};
 use crate::store::AnyStore;
 use crate::words::clock;
 use crate::words::clock::Timestamp;
@@ -192,23 +192,12 @@ fn observed_limit(
         } else {
             routes.iter().map(|route| totals.route(&route.name)).sum()
         },
-        elsewhere: if routes.iter().all(|route| takes_only_posts(route)) {
-            metrics.unrouted_posts()
-        } else {
-            totals.route(NO_ROUTE)
-        },
         others_are_met: other_routes.any(|route| totals.route(&route.name) > 0),
         decided: totals.limit(&limit.name),
         lacking: metrics.found_key(&limit.name, FoundKey::Lacking),
         pattern: limit.key.parts.iter().chain(&limit.distinct).find_map(pattern).map(str::to_owned),
         unmatched: metrics.found_key(&limit.name, FoundKey::Unmatched),
     }
-}
-
-/// Whether none of its methods is safe, or it is of logins, which nobody sends by a safe one.
-fn takes_only_posts(Route { condition, outcome, .. }: &Route) -> bool {
-    let is_safe = |methods: &MethodSet| ["GET", "HEAD", "OPTIONS"].iter().any(|method| methods.contains(method));
-    outcome.is_some() || condition.methods.as_ref().is_some_and(|methods| !is_safe(methods))
 }
 
 fn pattern(part: &KeyPart) -> Option<&str> {

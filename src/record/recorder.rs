@@ -367,9 +367,6 @@ impl Recorder {
                 route.outcomes(&self.metrics, outcome).inc();
             }
         }
-        if request.route.is_none() && !request.method.is_safe() {
-            self.metrics.unrouted_posts.inc();
-        }
         let durations = others.unwrap_or(own).durations(&self.metrics);
         durations.request.observe(request.duration);
         if let Some(duration) = request.decision_duration {

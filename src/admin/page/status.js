@@ -12,7 +12,6 @@ export function status() {
     label: "Gateways", few: FEW, keyOf: (gateway) => gateway.id, empty: "No gateway is known.",
     columns: [
       { title: "Gateway", class: "id", text: (gateway) => `${gateway.name}${gateway.isThis ? " (this one)" : ""}` },
-      { title: "Id", class: "id wide", text: (gateway) => gateway.id },
       { title: "State", text: (gateway) => STATES[gateway.state] ?? gateway.state },
       ...Object.entries(COUNTS).map(([name, title]) => count(title, (gateway) => gateway.last_minute[name] ?? 0)),
       { title: "Since", class: "wide", text: (gateway) => `${moment(gateway.since)} (${span((Date.now() - new Date(gateway.since)) / 1000)})` },

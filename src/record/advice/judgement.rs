@@ -10,9 +10,6 @@ use crate::record::advice::{Observed, ObservedLimit, ObservedRoute, UntrustedPee
 /// A few addresses are a line to write.
 const MAX_NAMED: usize = 4;
 
-/// Fewer requests on no route may be meant for anything.
-const ELSEWHERE: u64 = 50;
-
 /// Fewer logins may be those of a scanner.
 const ENOUGH_LOGINS: u64 = 10;
 
@@ -35,8 +32,6 @@ struct FirstSeen {
     passed: u64,
     /// Requests on its routes.
     on_routes: u64,
-    /// Requests that may have been meant for its routes.
-    elsewhere: u64,
     /// Requests that met it.
     met: u64,
     has_worked: bool,
@@ -118,20 +113,13 @@ impl Judge {
         // Requests of clients that the limit spares are meant for it too.
         let met = if limit.spares_some { limit.decided.max(limit.passed) } else { limit.decided };
         let first = self.first_seen.entry(limit.name.clone());
-        let first = first.or_insert(FirstSeen {
-            passed,
-            on_routes: limit.passed,
-            elsewhere: limit.elsewhere,
-            met,
-            has_worked: false,
-        });
+        let first = first.or_insert(FirstSeen { passed, on_routes: limit.passed, met, has_worked: false });
         first.has_worked |= met != first.met;
         let meanwhile = passed.saturating_sub(first.passed);
         let on_routes = limit.passed.saturating_sub(first.on_routes);
-        let is_elsewhere = !limit.others_are_met && limit.elsewhere.saturating_sub(first.elsewhere) >= ELSEWHERE;
-        // A path that is never asked for may be right.
-        let is_asked_for = limit.routes.is_empty() || on_routes > 0 || is_elsewhere;
-        let is_idle = !first.has_worked && !limit.waits_for_rare_requests && is_asked_for && meanwhile >= ENOUGH;
+        // Where other paths of the configuration are right, nobody has asked for this one.
+        let is_unused = limit.others_are_met && !limit.routes.is_empty() && on_routes == 0;
+        let is_idle = !first.has_worked && !limit.waits_for_rare_requests && !is_unused && meanwhile >= ENOUGH;
         AdviceStatus::holds_if(is_idle, || Finding::never_counted(limit, meanwhile, on_routes))
     }
 

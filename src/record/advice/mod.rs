@@ -412,8 +412,6 @@ pub struct ObservedLimit {
     pub waits_for_rare_requests: bool,
     /// Requests that were forwarded on its routes.
     pub passed: u64,
-    /// Requests on no route that may be meant for its routes, by their methods.
-    pub elsewhere: u64,
     /// Whether requests took another route with limits, so that the paths of the configuration are those of the application.
     pub others_are_met: bool,
     /// Requests that it decided about.

@@ -15,7 +15,6 @@ fn limit(decided: u64, lacking: u64) -> ObservedLimit {
         domain: None,
         waits_for_rare_requests: false,
         passed: decided,
-        elsewhere: 0,
         others_are_met: false,
         decided,
         lacking,
@@ -86,11 +85,8 @@ fn each_is_said_from_a_thousand_on_and_gone_when_it_is_no_longer_so() {
 #[test]
 fn a_limit_that_counts_nothing_is_named_until_it_counts() {
     let advisor = Advisor::default();
-    let observe = |passed: u64, decided: u64| Observed {
-        passed,
-        limits: vec![ObservedLimit { elsewhere: passed, ..limit(decided, 0) }],
-        ..Observed::default()
-    };
+    let observe =
+        |passed: u64, decided: u64| Observed { passed, limits: vec![limit(decided, 0)], ..Observed::default() };
     assert_eq!(kinds(&advisor, &observe(50, 0)), []);
     assert_eq!(kinds(&advisor, &observe(1049, 0)), []);
     assert_eq!(kinds(&advisor, &observe(1050, 0)), [AdviceKind::LimitNeverCounted]);
@@ -104,14 +100,14 @@ fn a_limit_that_nobody_asks_for_is_well() {
     let with = |limit: ObservedLimit| {
         let advisor = Advisor::default();
         let observe = |limit| Observed { passed: 5000, limits: vec![limit], ..Observed::default() };
-        kinds(&advisor, &Observed { passed: 0, ..observe(ObservedLimit { elsewhere: 0, ..limit.clone() }) });
+        kinds(&advisor, &Observed { passed: 0, ..observe(limit.clone()) });
         kinds(&advisor, &observe(limit))
     };
-    assert_eq!(with(ObservedLimit { elsewhere: 49, ..limit(0, 0) }), []);
-    assert_eq!(with(ObservedLimit { elsewhere: 50, ..limit(0, 0) }), [AdviceKind::LimitNeverCounted]);
+    assert_eq!(with(limit(0, 0)), [AdviceKind::LimitNeverCounted]);
     // As in a recipe, where people log in and no program uses the API.
-    assert_eq!(with(ObservedLimit { elsewhere: 5000, others_are_met: true, ..limit(0, 0) }), []);
-    assert_eq!(with(ObservedLimit { routes: Vec::new(), ..limit(0, 0) }), [AdviceKind::LimitNeverCounted]);
+    let met_elsewhere = ObservedLimit { others_are_met: true, ..limit(0, 0) };
+    assert_eq!(with(met_elsewhere.clone()), []);
+    assert_eq!(with(ObservedLimit { routes: Vec::new(), ..met_elsewhere }), [AdviceKind::LimitNeverCounted]);
 }
 
 /// The only advice after this.

@@ -31,8 +31,6 @@ pub struct Metrics {
     found_keys: Mutex<BTreeMap<(Arc<str>, FoundKey), Counter>>,
     /// Forwarded requests that named their client, although their peer is no trusted proxy. Only advice reads it.
     untrusted_forwarding: UntrustedForwarding,
-    /// Requests on no route that are not safe, as a login is not. Only advice reads it.
-    pub(in crate::record) unrouted_posts: Counter,
     /// Locked while the routes of a scrape are shown.
     scrape: Mutex<()>,
 }
@@ -53,7 +51,6 @@ impl Metrics {
             history: History::default(),
             found_keys: Mutex::default(),
             untrusted_forwarding: UntrustedForwarding::default(),
-            unrouted_posts: Counter::default(),
             scrape: Mutex::new(()),
         }
     }
@@ -66,11 +63,6 @@ impl Metrics {
     /// Forwarded requests in which a peer that is no trusted proxy named its client.
     pub fn untrusted_forwarding(&self) -> &UntrustedForwarding {
         &self.untrusted_forwarding
-    }
-
-    /// How many requests on no route had a method that is not safe (RFC 9110), as POST is not.
-    pub fn unrouted_posts(&self) -> u64 {
-        self.unrouted_posts.get()
     }
 
     /// How many requests lacked a part of the key of this limit, or had an unmatched name in it.
