@@ -344,33 +344,6 @@ pub const HOST_PATTERN: Form = Form {
     examples: &["example.com", "*.example.com"],
 };
 
-pub const HOST: Form = Form {
-    title: "host",
-    what: "a host",
-    instead: "write one name, such as `app.internal`",
-    kinds: WORD,
-    pattern: grammar::host,
-    examples: &["app.internal"],
-};
-
-pub const REDIRECT: Form = Form {
-    title: "address to redirect to",
-    what: "an address to redirect to",
-    instead: "write a path such as `/slow-down`, or a URL such as `https://status.example.com/`",
-    kinds: TEXT,
-    pattern: grammar::redirect,
-    examples: &["/slow-down", "https://status.example.com/"],
-};
-
-pub const DOMAIN: Form = Form {
-    title: "domain",
-    what: "a domain",
-    instead: "a route has one domain: write `edge`, or a route for each",
-    kinds: WORD,
-    pattern: grammar::domain,
-    examples: &["edge"],
-};
-
 // Why a text is not valid for its key, and what to write instead.
 
 /// Why a text is not valid for its key, and what to write instead.

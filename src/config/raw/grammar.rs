@@ -5,8 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 pub use super::forms::{
-    DOMAIN, FIELD, HOST, HOST_PATTERN, HTTP_URL, KEY_PREFIX, METHOD, NAME, PATH, REDIRECT, REDIS, SERVER, TOKEN_PLACE,
-    UPSTREAM,
+    FIELD, HOST_PATTERN, HTTP_URL, KEY_PREFIX, METHOD, NAME, PATH, REDIS, SERVER, TOKEN_PLACE, UPSTREAM,
 };
 use crate::rules::key::Selector;
 use crate::rules::limit::rate::unit_names;
@@ -20,8 +19,7 @@ const VARIABLE: &str = "(?:^|[^$])\\$\\{";
 const BLANK: &str = "[\\t-\\r \\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]*";
 
 /// Letters of a host's name.
-const HOST_NAME: &str =
-    "[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?(?:\\.[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?)*\\.?";
+const HOST: &str = "[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?(?:\\.[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?)*\\.?";
 
 /// The name of a header, without the characters of globs.
 const FIELD_NAME: &str = "[!#$%&'+.^_`|~0-9A-Za-z-]+";
@@ -175,22 +173,6 @@ pub fn host_pattern() -> String {
     format!("{BLANK}(?:\\*\\.)?(?:{bracketed}|{first})[^/#@ ,*?:\\]]*{BLANK}")
 }
 
-/// A host as the `Host` field has it, which is taken literally.
-pub fn host() -> String {
-    let letters = "[A-Za-z0-9._~!$&'()+,;=-]";
-    format!("(?:\\[[0-9A-Fa-f:.]+\\]|{letters}+)(?::{letters}*)?")
-}
-
-/// Where clients are redirected to: a path or a URL, without blanks.
-pub fn redirect() -> String {
-    "(?:/|https?://)[!-~]*".to_owned()
-}
-
-/// The domain of descriptors.
-pub fn domain() -> String {
-    "[^*?]+".to_owned()
-}
-
 /// A name that people choose: it is part of headers and metrics.
 pub fn name() -> String {
     let letter = "!#-)+->@-\\[\\]-~";
@@ -254,7 +236,7 @@ pub fn server_url() -> String {
     let port = whole_number(Bounds::new(1, u16::MAX.into()));
     let http = of_any_case("http");
     let socket = unix_socket(&of_any_case("unix:"), 107);
-    format!("{http}://{socket}|{http}[Ss]?://(?:{HOST_NAME}|\\[{}\\])(?::{port})?/?", ipv6())
+    format!("{http}://{socket}|{http}[Ss]?://(?:{HOST}|\\[{}\\])(?::{port})?/?", ipv6())
 }
 
 /// The URL of a server, or the name of an upstream, which is there or not.
@@ -270,7 +252,7 @@ pub fn redis_url() -> String {
 /// A URL for the gateway to call.
 pub fn http_url() -> String {
     let http = of_any_case("http");
-    format!("{BLANK}{http}[Ss]?://(?:{HOST_NAME}|\\[{}\\])(?::[0-9]+)?(?:[/?][!-\"$-~]*)?{BLANK}", ipv6())
+    format!("{BLANK}{http}[Ss]?://(?:{HOST}|\\[{}\\])(?::[0-9]+)?(?:[/?][!-\"$-~]*)?{BLANK}", ipv6())
 }
 
 /// Digits for the numbers within bounds, zeros before them included.

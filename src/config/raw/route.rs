@@ -128,7 +128,7 @@ section! {
         client: OneOrList<Text>,
         /// Instead of all others: the route is for the descriptors that Envoy asks about under this domain
         /// (`RateLimitService`), and for no request.
-        domain: Text => DOMAIN,
+        domain: Text,
     }
     rules {
         grammar::not_empty(),

@@ -111,7 +111,7 @@ section! {
         /// (`round_robin`), or always the same for one client (`client_ip`).
         balance: Spanned<Balance>,
         /// The Host that the application sees: the one the client sent (`preserve`, default), or a fixed host name.
-        host: Text => HOST,
+        host: Text,
         /// Health checks. Default: none.
         health: Health,
         /// How long each step towards the application may take.
@@ -155,7 +155,7 @@ section! {
         path: Text,
         /// The `Host` of the checks, for an application that answers only to its own names. Default: the upstream's
         /// `host`, or the server as its URL names it.
-        host: Text => HOST,
+        host: Text,
         /// The time between two checks.
         every: Spanned<Span> => SOME_TIME = Span(HealthCheck::EVERY),
         /// How long an answer may take.

@@ -143,7 +143,7 @@ section! {
         headers: MapOf<Text> => FIELD,
         /// A URL for the `Location` header: clients are redirected, with status 303 unless `status` is another
         /// redirect.
-        redirect: Text => REDIRECT,
+        redirect: Text,
     }
     short {
         number => "{status: $}",
