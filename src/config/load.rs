@@ -247,7 +247,7 @@ const OF_OTHERS: [(&str, &str, &str); 67] = [
     ("port", "redis", REDIS),
     ("url", "redis", REDIS),
     ("output", "level", "it is standard error, and for requests standard output: remove it"),
-    ("status", "tarpit", "write `deny: {status: 429}`"),
+    ("status", "challenge", "write `deny: {status: 429}`"),
     (
         "tls",
         "listen",

@@ -13,7 +13,7 @@ const AT_MOST: &[(&str, u64)] = &[
     ("gateway_back_arrows", 3),
     ("files_that_write_a_stage", 4),
     ("files_of_a_new_algorithm", 3),
-    ("files_of_a_new_deny_action", 10),
+    ("files_of_a_new_deny_action", 9),
     ("files_of_a_new_forwarded_header", 4),
     ("files_of_a_new_gauge", 3),
     ("files_of_a_new_key_selector", 7),
