@@ -199,9 +199,13 @@ fn a_route_that_waits_for_answers_is_named_once_by_advice_and_the_log() {
         said["message"].as_str().is_some_and(|message| message.contains("failures counts every request")),
         "{said}"
     );
-    let logged =
-        gateway.log_messages().into_iter().filter(|line| line.contains("a proxy asks about requests of login"));
-    assert_eq!(logged.count(), 1);
+    let logged = || {
+        let lines = gateway.log_messages();
+        lines.iter().filter(|line| line.contains("a proxy asks about requests of login")).count()
+    };
+    // The log is read by a thread of the test.
+    eventually("it is logged", || logged() > 0);
+    assert_eq!(logged(), 1);
 }
 
 #[test]
