@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use crate::support::{Gateway, Nginx, Origin};
+use crate::support::{Gateway, Nginx, Origin, eventually};
 
 /// An address that no process listens on.
 fn free() -> std::net::SocketAddr {
@@ -23,10 +23,11 @@ fn a_gateway_that_is_its_own_upstream_answers_508_at_once_and_says_so_once() {
         assert_eq!(gateway.get("/").status(), 508);
     }
     assert_eq!(gateway.post("/").body("text/plain", "a").status(), 508);
-    assert_eq!(said(&gateway), 1);
     // The request that comes back has a line of its own, and so has the one that is answered with its answer.
     let cause = "this gateway has forwarded the request already";
     assert_eq!(gateway.log_line_where(|line| line["error"] == cause)["status"], 508);
+    eventually("it says so", || said(&gateway) > 0);
+    assert_eq!(said(&gateway), 1);
     assert!(gateway.connections() < 10);
 }
 
@@ -43,7 +44,7 @@ fn two_gateways_and_an_nginx_between_them_are_a_loop() {
     let one = Gateway::start(format!("listen: {first}\nupstream: http://{second}"));
     let other = Gateway::start(format!("listen: {second}\nupstream: http://{}", nginx.address()));
     assert_eq!(one.get("/").status(), 508);
-    assert_eq!((said(&one), said(&other)), (1, 0));
+    eventually("the first says so, and the other does not", || (said(&one), said(&other)) == (1, 0));
 }
 
 #[test]

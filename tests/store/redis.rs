@@ -83,7 +83,7 @@ impl Drop for Redis {
             "local wrong = {{}} \
              for _, key in ipairs(redis.call('KEYS', '{prefix}:*')) do \
                  local ttl, size = redis.call('PTTL', key), redis.call('STRLEN', key) \
-                 if ttl <= 0 or size > 12200 or #key ~= {length} then \
+                 if ttl < 0 or size > 12200 or #key ~= {length} then \
                      wrong[#wrong + 1] = key .. ' lives ' .. ttl .. ' ms with ' .. size .. ' bytes' \
                  end \
                  redis.call('UNLINK', key) \
