@@ -1,21 +1,4 @@
-//! CPU per request, memory per idle connection and time to the first request: portcullis beside nginx and `HAProxy`.
-//!
-//! `cargo bench --bench throughput` takes about half an hour, with `-- --quick` three minutes.
-//!
-//! | option | what it does |
-//! | --- | --- |
-//! | `--only NAME` | measures one column (`nginx`, `haproxy`, `portcullis`) or one table (`redis`, `cores`, `outcome`, `fronts`, `pages`) |
-//! | `--job WORD` | measures only the rows with that word |
-//! | `--binary NAME=PATH` | adds another build of portcullis, under that name; may be repeated |
-//! | `--train PATH` | only runs every row for a moment on that build, which counts what it runs: `scripts/build-release` |
-//! | `--quick` | shorter and fewer rounds |
-//! | `--instructions` | counts user instructions per request with valgrind instead of measuring time |
-//! | `--hold` | counts them and fails where a row takes more than `instructions.toml` allows |
-//!
-//! Proxies run on core 0; the load generator and the application they stand before on core 1. Clients send a browser's
-//! header fields, and the application answers with ten. Each proxy takes its turn in every round, and the ratios are
-//! medians over the rounds, so that whatever else the machine does falls on all of them. The tables go to standard output,
-//! the rounds to standard error. Needs two cores and `taskset`.
+#![doc = include_str!("help.txt")]
 
 #![expect(clippy::print_stdout, reason = "the numbers are what this program is for")]
 #![expect(clippy::print_stderr, reason = "and how it gets them is worth seeing")]
@@ -47,6 +30,8 @@ use std::env;
 use self::load::Load;
 use self::options::Options;
 
+const HELP: &str = include_str!("help.txt");
+
 fn main() {
     let arguments: &'static [String] = env::args().skip(1).collect::<Vec<_>>().leak();
     let words: Vec<&'static str> = arguments.iter().map(String::as_str).collect();
@@ -56,7 +41,14 @@ fn main() {
         ["load", load] => load::run(Load::read(load)),
         ["pages", admin] => pages::open(admin.parse().expect("an address")),
         ["idle", load] => idle::hold(Load::read(load)),
-        _ => measure_all(&Options::read(&words)),
+        _ if words.iter().any(|word| matches!(*word, "--help" | "-h")) => print!("{HELP}"),
+        _ => match Options::read(&words) {
+            Ok(options) => measure_all(&options),
+            Err(mistake) => {
+                eprintln!("{mistake}\n\n{HELP}");
+                std::process::exit(2);
+            }
+        },
     }
 }
 

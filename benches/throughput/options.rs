@@ -34,7 +34,8 @@ const QUICK: Plan = Plan { rounds: 3, round: Duration::from_millis(700), idle: &
 const FULL: Plan = Plan { rounds: 9, round: Duration::from_secs(3), idle: &[1000, 10_000], starts: 9 };
 
 impl Options {
-    pub(crate) fn read(words: &[&'static str]) -> Self {
+    /// The error is a sentence for whoever wrote the arguments.
+    pub(crate) fn read(words: &[&'static str]) -> Result<Self, String> {
         let mut options = Self {
             plan: FULL,
             only: None,
@@ -45,21 +46,21 @@ impl Options {
         };
         let mut words = words.iter().copied();
         while let Some(word) = words.next() {
-            let mut value = || words.next().unwrap_or_else(|| panic!("`{word}` needs a value behind it"));
+            let mut value = || words.next().ok_or_else(|| format!("`{word}` needs a value behind it"));
             match word {
                 "--quick" => options.plan = QUICK,
-                "--only" => options.only = Some(value()),
-                "--job" => options.job = Some(value()),
-                "--binary" => options.binaries.push(binary(value())),
-                "--train" => options.trained = Some(binary(value())),
+                "--only" => options.only = Some(value()?),
+                "--job" => options.job = Some(value()?),
+                "--binary" => options.binaries.push(binary(value()?)),
+                "--train" => options.trained = Some(binary(value()?)),
                 "--instructions" => options.counting = options.counting.or(Some(Counting::Print)),
                 "--hold" => options.counting = Some(Counting::Hold),
                 // cargo adds it.
                 "--bench" => {}
-                _ => panic!("`{word}` is none of --quick, --only, --job, --binary, --train, --instructions and --hold"),
+                _ => return Err(format!("there is no option `{word}`")),
             }
         }
-        options
+        Ok(options)
     }
 
     /// Every column that there is.
