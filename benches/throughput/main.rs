@@ -1,5 +1,4 @@
 #![doc = include_str!("help.txt")]
-
 #![expect(clippy::print_stdout, reason = "the numbers are what this program is for")]
 #![expect(clippy::print_stderr, reason = "and how it gets them is worth seeing")]
 #![expect(clippy::disallowed_methods, reason = "it measures real time")]

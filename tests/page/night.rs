@@ -46,15 +46,15 @@ fn past() -> Value {
     json!([entered(1), entered(3), lockdown, reload])
 }
 
-/// The page of a site under attack, as wide and as high as a desk's.
+/// The page of a site under attack, as wide and as high as a desk's, after these events.
 #[track_caller]
-fn night(site: &Site) -> Browser {
+fn night(site: &Site, past: &Value) -> Browser {
     for number in 0..60 {
         site.log_in(&format!("127.0.5.{}", number % 7 + 1), "alice");
     }
     let page = Browser::start();
     page.answer("attacks", &attacks());
-    page.answer("events/recent", &past());
+    page.answer("events/recent", past);
     page.open(&site.url());
     page.says("#verdict-sentence", "Under attack");
     page.says("#attacks", "Stuffing on login");
@@ -77,7 +77,7 @@ const FIRST_SCREEN: [(&str, &str); 9] = [
 #[test]
 fn a_night_under_attack_is_understood_without_scrolling() {
     let site = Site::start();
-    let page = night(&site);
+    let page = night(&site, &past());
     page.says("#done-list", "Banned everyone by everyone: too many");
     for (selector, says) in FIRST_SCREEN {
         page.says(selector, says);
@@ -99,9 +99,24 @@ fn a_night_under_attack_is_understood_without_scrolling() {
 }
 
 #[test]
+fn the_requests_stand_beside_an_attack_of_which_nothing_was_done_yet() {
+    let site = Site::start();
+    let page = night(&site, &json!([]));
+    page.says("#done", "Nothing is banned");
+    let [attacks, traffic, done] = ["#attacks", "#traffic", "#done"].map(|card| {
+        let edges = format!(
+            "const card = document.querySelector({card:?}).getBoundingClientRect();\nreturn [card.left, card.top]"
+        );
+        serde_json::from_value::<[f64; 2]>(page.script(&edges)).expect("two lengths")
+    });
+    assert!((attacks[1] - traffic[1]).abs() < 1.0 && attacks[0] < traffic[0], "{attacks:?} {traffic:?}");
+    assert!((traffic[0] - done[0]).abs() < 1.0 && traffic[1] < done[1], "{traffic:?} {done:?}");
+}
+
+#[test]
 fn the_networks_of_an_attack_are_banned_in_place() {
     let site = Site::start();
-    let page = night(&site);
+    let page = night(&site, &past());
     page.push("#attacks .marked button");
     page.says("#ask", "Ban 4 addresses and networks for 1h?");
     page.says("#ask", "The ban would stop also 2 clients that signed in lately.");

@@ -8,8 +8,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::gateway::Gateway;
-use super::gateway::binary;
+use super::gateway::{Gateway, binary};
 
 /// A folder in which commands are run.
 #[derive(Debug)]
