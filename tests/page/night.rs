@@ -33,17 +33,19 @@ fn attacks() -> Value {
     }])
 }
 
+/// A sign-in to the account of alice after failures.
+fn entered(minutes: i64, client: &str) -> Value {
+    json!({
+        "time": ago(minutes), "event": "signed_in_after_failures", "account": "alice", "client": client, "failures": 41,
+        "clients": 38, "route": "login", "request_id": "4bf92f3577b34da6a3ce929d0e0e4736", "limit": null, "key": null, "until": null,
+    })
+}
+
 /// One sign-in after failures, told twice, a lockdown and a reload.
 fn past() -> Value {
-    let entered = |minutes: i64| {
-        json!({
-            "time": ago(minutes), "event": "signed_in_after_failures", "account": "alice", "client": "127.0.5.214", "failures": 41,
-            "clients": 38, "route": "login", "request_id": "4bf92f3577b34da6a3ce929d0e0e4736", "limit": null, "key": null, "until": null,
-        })
-    };
     let lockdown = json!({"time": ago(4), "event": "ban", "limit": "everyone", "key": {}, "client": null, "until": ago(-5), "reason": "too many"});
     let reload = json!({"time": ago(40), "event": "reload", "limit": null, "key": null, "client": null, "until": null, "reason": "loaded"});
-    json!([entered(1), entered(3), lockdown, reload])
+    json!([entered(1, "127.0.5.214"), entered(3, "127.0.5.214"), lockdown, reload])
 }
 
 /// The page of a site under attack, as wide and as high as a desk's, after these events.
@@ -111,6 +113,23 @@ fn the_requests_stand_beside_an_attack_of_which_nothing_was_done_yet() {
     });
     assert!((attacks[1] - traffic[1]).abs() < 1.0 && attacks[0] < traffic[0], "{attacks:?} {traffic:?}");
     assert!((traffic[0] - done[0]).abs() < 1.0 && traffic[1] < done[1], "{traffic:?} {done:?}");
+}
+
+#[test]
+fn a_sign_in_from_elsewhere_is_told_apart_from_one_of_the_attack() {
+    let site = Site::start();
+    let page = night(&site, &json!([entered(2, "198.51.100.7")]));
+    page.says("#entered", "✓ Nobody signed in from a network that attacks.");
+    page.says("#entered summary", "1 sign-in after failures came from elsewhere");
+    assert_eq!(page.script("return document.getElementById('entered').className"), "look");
+    page.tab_to("#entered summary");
+    page.type_text(" ");
+    page.says("#entered", "alice signed in at");
+
+    let page = night(&site, &json!([entered(1, "127.0.5.214"), entered(2, "198.51.100.7")]));
+    page.says("#entered-list > .entry", "from 127.0.5.214");
+    page.says("#entered summary", "1 sign-in after failures came from elsewhere");
+    assert_eq!(page.script("return document.getElementById('entered').className"), "bad");
 }
 
 #[test]

@@ -8,7 +8,7 @@ const FEW = 5;
 const AGENT_LETTERS = 56;
 const FIGURES = ["requests", "denied", "failed", "signed_in", "clients", "accounts"];
 
-// Returns a function that asks and shows.
+// Returns a function that asks, shows, and returns the attacks.
 export function attacks(bans) {
   const nothing = element("p.quiet.empty", "Loading…");
   const list = byId("attacks-list");
@@ -32,11 +32,14 @@ export function attacks(bans) {
 
   return async function load() {
     try {
-      show(await get(withQuery("attacks", { minutes: MINUTES })));
+      const all = await get(withQuery("attacks", { minutes: MINUTES }));
+      show(all);
+      return all;
     } catch (problem) {
       // A gateway of before does not tell attacks.
       if (!(problem instanceof Problem && problem.status === 404)) throw problem;
       byId("attacks").hidden = true;
+      return [];
     }
   };
 }
@@ -82,7 +85,7 @@ function card(first, bans) {
     setText(sentence, now.sentence);
     figures.replaceChildren(...FIGURES.map((name) => element("div", { class: name === "signed_in" && now.signed_in > 0 ? "bad" : null }, element("dt", titled(name)), element("dd", `${name === "signed_in" && now.signed_in > 0 ? "✕ " : ""}${number(now[name])}`))));
     showNetworks(now.networks);
-    fill(names, "Accounts", now.names, ({ account, failed, signed_in: entered }) => [value("account", account), ` ${counted(failed, "failure")}`, entered > 0 ? element("b.bad", `, ✕ ${counted(entered, "sign-in")}`) : null]);
+    fill(names, "Accounts", now.names, ({ account, failed, signed_in: entered }) => [value("account", account), ` ${counted(failed, "failure")}`, entered === 0 ? null : now.signed_in === 0 ? `, ${counted(entered, "sign-in")} of others` : element("b.bad", `, ✕ ${counted(entered, "sign-in")}`)]);
     fill(agents, "Agents", now.agents, ({ agent, requests }) => [value("agent", agent, agent.length > AGENT_LETTERS ? `${agent.slice(0, AGENT_LETTERS)}…` : agent || "(none)"), ` ${counted(requests, "request")}`]);
     // Where the networks that are shown hold others too, a ban of smaller ones is proposed.
     all.hidden = now.over || proposed(now).every((one) => now.networks.some(({ network }) => network === one));

@@ -1,24 +1,38 @@
 // What happened lately: whether anybody got in, which bans are in force, and what was changed.
 
 import { isLockdown } from "./bans.js";
-import { bold, button, byId, clock, counted, element, foldable, fromNow, keyText, moment, number, passes, quiet, redraw, sign, together, value } from "./tools.js";
+import { covers } from "./net.js";
+import { bold, button, byId, clock, counted, element, foldable, fromNow, keyText, moment, number, passes, quiet, redraw, setText, sign, together, value } from "./tools.js";
 
 const SHOWN = 5;
 
-// Sign-ins to accounts that had many failures before, from a client that was not known there.
+// Sign-ins to accounts that had many failures before, from a client that was not known there. Under attack, those from its
+// networks stand first; most others are of the owners whose accounts are attacked.
 // Returns a function that shows them. `banNow` asks and bans.
 export function entered({ banNow, banOf }) {
   const section = byId("entered");
   const list = byId("entered-list");
+  const summary = element("summary");
+  const owners = element("div");
+  const aside = element("details", summary, owners);
 
   // `areCounted`: whether sign-ins were, as far as is known.
-  return function show(past, areCounted) {
+  return function show(past, attacks, areCounted) {
     const found = past.filter((one) => one.event === "signed_in_after_failures");
     const rows = together(found.filter(passes), (one) => `${one.account} ${one.client}`);
+    const networks = attacks.flatMap((attack) => attack.networks.map(({ network }) => network));
+    const attacking = (one) => networks.length === 0 || networks.some((network) => covers(network, one.client));
+    const [inside, outside] = [rows.filter(attacking), rows.filter((one) => !attacking(one))];
     const bans = rows.map((one) => banOf(one.client)?.until);
-    section.className = rows.length > 0 ? "bad" : found.length > 0 ? "look" : "well";
-    const none = found.length > 0 ? [sign("!"), `${counted(found.length, "sign-in")} after failures, none that this filter shows.`] : [sign("✓"), `Nobody signed in after failures in the last hour${areCounted ? "." : ": no sign-in was counted."}`];
-    redraw(list, [rows, bans, none[1]], () => (rows.length === 0 ? [element("p", ...none)] : rows.map(line)));
+    section.className = inside.length > 0 ? "bad" : found.length > 0 ? "look" : "well";
+    const none = found.length === 0 ? [sign("✓"), `Nobody signed in after failures in the last hour${areCounted ? "." : ": no sign-in was counted."}`]
+      : rows.length === 0 ? [sign("!"), `${counted(found.length, "sign-in")} after failures, none that this filter shows.`]
+      : [sign("✓"), "Nobody signed in from a network that attacks."];
+    redraw(list, [rows, bans, networks, none[1]], () => {
+      setText(summary, `${counted(outside.length, "sign-in")} after failures came from elsewhere: from the owner of the account, or from an attacker who was not there before.`);
+      owners.replaceChildren(...outside.map(line));
+      return [...(inside.length > 0 ? inside.map(line) : [element("p", ...none)]), ...(outside.length > 0 ? [aside] : [])];
+    });
   };
 
   function line({ account, client, failures, clients, route, request_id: id, time, count }) {

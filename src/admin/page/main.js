@@ -71,7 +71,7 @@ async function refresh() {
     // First too: what is banned already is shown beside those whom one could ban.
     const banned = await banPanel.load();
     const minutes = Math.max(PAST_MINUTES, byId("minutes").value);
-    const [{ history, all, signIns, isCurrent }, now, past] = await Promise.all([
+    const [{ history, all, signIns, isCurrent }, now, past, attacked] = await Promise.all([
       wherePanel.load(), loadStatus(), get(withQuery("events/recent", { minutes })),
       loadAttacks(), topPanel.load(), requestPanel.load(),
     ]);
@@ -79,7 +79,7 @@ async function refresh() {
     if (!isOpen || isGone()) return;
     if (isCurrent) showTraffic(history, all, past, now.listeners);
     const hour = past.filter((one) => Date.now() - new Date(one.time) < PAST_MINUTES * 60_000);
-    showEntered(hour, signIns > 0 || minutes > byId("minutes").value);
+    showEntered(hour, attacked, signIns > 0 || minutes > byId("minutes").value);
     showDone(banned, hour);
     showVerdict(now.verdict);
     showAdvice(now.advice);

@@ -16,7 +16,7 @@ export function marks({ bans, label, reason, warning = () => "" }) {
 
   function update() {
     act.disabled = marked.size === 0;
-    setText(act, marked.size === 0 ? "Mark whom to ban" : `Ban ${counted(marked.size, "marked", "marked")}…`);
+    setText(act, marked.size === 0 ? "Mark whom to ban" : `Ban ${marked.size === 1 ? [...marked][0] : counted(marked.size, "marked", "marked")}…`);
   }
 
   async function ban() {

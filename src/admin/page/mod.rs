@@ -148,7 +148,12 @@ struct PageFile {
 impl PageFile {
     fn new(name: &'static str, content_type: &'static str, source: &str) -> Self {
         let text = condensed(source);
-        Self { name, content_type, text: if content_type == CSS { condensed_rules(&text) } else { text } }
+        let text = match content_type {
+            CSS => without(&text, SPACES_OF_RULES),
+            SCRIPT => without(&text, SPACES_OF_SCRIPTS),
+            _ => text,
+        };
+        Self { name, content_type, text }
     }
 
     fn index() -> &'static Self {
@@ -174,9 +179,16 @@ fn condensed(source: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The rules of a style sheet without the spaces that mean nothing.
-fn condensed_rules(text: &str) -> String {
-    let spaces = [(": ", ":"), (", ", ","), ("; ", ";"), (" {", "{"), ("{ ", "{"), (" }", "}"), ("\n", "")];
+/// The spaces that mean nothing: as they are written, and as they are sent. No sentence has one of these.
+type Spaces = &'static [(&'static str, &'static str)];
+
+const SPACES_OF_RULES: Spaces =
+    &[(": ", ":"), (", ", ","), ("; ", ";"), (" {", "{"), ("{ ", "{"), (" }", "}"), ("\n", "")];
+
+const SPACES_OF_SCRIPTS: Spaces =
+    &[(" => ", "=>"), (" === ", "==="), (" !== ", "!=="), (" && ", "&&"), (" || ", "||"), (" ?? ", "??")];
+
+fn without(text: &str, spaces: Spaces) -> String {
     spaces.iter().fold(text.to_owned(), |text, (written, sent)| text.replace(written, sent))
 }
 
@@ -209,7 +221,9 @@ mod tests {
     #[test]
     fn what_is_sent_has_no_comments_and_no_indentation() {
         assert_eq!(condensed("// Why.\nlet a = 1; // b\n\n    a += 1;\n"), "let a = 1; // b\na += 1;");
-        assert_eq!(condensed_rules(&condensed("/* Why. */\na, b { c: d; e: f g; }\n")), "a,b{c:d;e:f g;}");
+        let rules = condensed("/* Why. */\na, b { c: d; e: f g; }\n");
+        assert_eq!(without(&rules, SPACES_OF_RULES), "a,b{c:d;e:f g;}");
+        assert_eq!(without("(one) => one !== two && one", SPACES_OF_SCRIPTS), "(one)=>one!==two&&one");
     }
 
     #[test]
