@@ -1,4 +1,4 @@
-//! Finds out what `portcullis --version` says: the commit that this is built from.
+//! Finds out what `portcullis --version` says: the commit that a release is built from.
 
 use std::env;
 use std::path::Path;
@@ -8,8 +8,12 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed={NAMED}");
     let package = env!("CARGO_PKG_VERSION");
-    let from = match env::var(NAMED).ok().filter(|commit| !commit.is_empty()).or_else(commit) {
+    let named = env::var(NAMED).ok().filter(|commit| !commit.is_empty());
+    // Otherwise each commit would have all tests compiled again.
+    let is_debug = env::var("PROFILE").is_ok_and(|profile| profile == "debug");
+    let from = match named.or_else(|| if is_debug { None } else { commit() }) {
         Some(commit) => format!("commit {commit}"),
+        None if is_debug => "a debug build, commit unknown".to_owned(),
         None => "built without its history, commit unknown".to_owned(),
     };
     println!("cargo::rustc-env=PORTCULLIS_VERSION={package} ({from})");
