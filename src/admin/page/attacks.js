@@ -81,7 +81,8 @@ function card(first, bans) {
     attack = now;
     node.classList.toggle("over", now.over);
     setText(state, now.over ? "✓ over" : "✕ now");
-    setText(since, now.over ? `${clock(now.since).slice(0, 5)} to ${clock(now.last).slice(0, 5)} UTC` : `since ${clock(now.since).slice(0, 5)} UTC, ${span((Date.now() - new Date(now.since)) / 1000)}`);
+    const quietFor = age(now.last);
+    setText(since, now.over ? `${clock(now.since).slice(0, 5)} to ${clock(now.last).slice(0, 5)} UTC` : `since ${clock(now.since).slice(0, 5)} UTC, ${span(age(now.since))}${quietFor > 60 ? `, quiet for ${span(quietFor)}` : ""}`);
     setText(sentence, now.sentence);
     figures.replaceChildren(...FIGURES.map((name) => element("div", { class: name === "signed_in" && now.signed_in > 0 ? "bad" : null }, element("dt", titled(name)), element("dd", `${name === "signed_in" && now.signed_in > 0 ? "✕ " : ""}${number(now[name])}`))));
     showNetworks(now.networks);
@@ -94,6 +95,9 @@ function card(first, bans) {
     hit.hidden = proposed(now).every((one) => bans.banOf(one));
   } };
 }
+
+// In seconds.
+const age = (time) => (Date.now() - new Date(time)) / 1000;
 
 const fill = (root, title, items, parts) => redraw(root, items, () => (items.length === 0 ? [] : [element("h4", title), element("ul", ...items.slice(0, FEW).map((item) => element("li", ...parts(item))))]));
 
