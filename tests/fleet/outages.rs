@@ -21,13 +21,15 @@ pub(super) struct Outage {
 /// All outages so far of these gateways. One that has not ended ends at `Duration::MAX`.
 #[track_caller]
 pub(super) fn logged_by(gateways: &[Container], clock: Stopwatch) -> Vec<Outage> {
+    // The clock is read after the logs, so that no line is of a later time.
+    let logs: Vec<String> = gateways.iter().map(Container::log).collect();
     let (now, elapsed) = (Timestamp::now(), clock.elapsed());
     let since_start = |time: Timestamp| {
         elapsed.saturating_sub(Duration::try_from(now.duration_since(time)).expect("a line of the past"))
     };
     let mut outages: Vec<Outage> = Vec::new();
-    for (gateway, container) in gateways.iter().enumerate() {
-        for line in container.log().lines() {
+    for (gateway, log) in logs.iter().enumerate() {
+        for line in log.lines() {
             let line: Value = serde_json::from_str(line).expect("the log of a gateway is JSON");
             let Some(server) = line["server"].as_str() else { continue };
             let time = since_start(line["time"].as_str().and_then(|time| time.parse().ok()).expect("a time"));
