@@ -11,13 +11,13 @@ use crate::gateway::admit::framing;
 use crate::gateway::body::{BodyBounds, ClientBody, DescribedBody, RequestBody, may_have_body};
 use crate::gateway::exchange::Exchange;
 use crate::gateway::fault::BadRequest;
+use crate::gateway::headers::forwarded_scheme;
 use crate::gateway::respond::reply;
 use crate::gateway::respond::reply::AfterReply;
 use crate::gateway::stages::{Facts, Front};
 use crate::gateway::{Arrival, Gateway, Passed, ResponseBody, judge};
 use crate::listen::{Connection, IncomingRequest, InterimSender, Response};
 use crate::rules::client::Networks;
-use crate::rules::client::forwarded::forwarded_scheme;
 use crate::wire::head::{Fields, KnownName, Name, RequestHead, Span, Target};
 use crate::words::pool::Pooled;
 

@@ -14,7 +14,7 @@ use tracing::warn;
 use crate::gateway::header_kind::{HOPS, HeaderKind, SignificantHeaders};
 use crate::gateway::stages::RequestId;
 use crate::rules::client::device::{DeviceOwner, has_own, is_own};
-use crate::rules::client::forwarded::{forwarded_scheme, last_element};
+use crate::rules::client::forwarded::last_element;
 use crate::rules::client::{DeviceId, Identity, device};
 use crate::rules::decision::Policy;
 use crate::rules::decision::known_client::DeviceEnrollment;
@@ -198,6 +198,13 @@ impl DescribedForwarding {
 pub fn scheme(fields: &Fields, identity: &Identity, is_tls: bool) -> &'static str {
     let described = if identity.peer_is_trusted { forwarded_scheme(fields) } else { None };
     described.unwrap_or(if is_tls { "https" } else { "http" })
+}
+
+/// The scheme of the client's connection as `X-Forwarded-Proto` has it: `http`, `https`, `ws` or `wss`. Case is nothing, and of
+/// a list the last element counts, which the nearest proxy wrote. `None` for anything else.
+pub fn forwarded_scheme(fields: &Fields) -> Option<&'static str> {
+    let described = last_element(fields, KnownName::X_FORWARDED_PROTO)?;
+    ["http", "https", "ws", "wss"].into_iter().find(|scheme| described.eq_ignore_ascii_case(scheme.as_bytes()))
 }
 
 /// Rewrites the headers of an answer for the client. `Content-Length` is kept if it describes a body that is not sent.

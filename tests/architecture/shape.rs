@@ -14,7 +14,7 @@ const AT_MOST: &[(&str, u64)] = &[
     ("files_that_write_a_stage", 4),
     ("files_of_a_new_algorithm", 3),
     ("files_of_a_new_deny_action", 9),
-    ("files_of_a_new_forwarded_header", 4),
+    ("files_of_a_new_forwarded_header", 3),
     ("files_of_a_new_gauge", 3),
     ("files_of_a_new_key_selector", 7),
 ];

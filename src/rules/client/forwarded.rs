@@ -40,13 +40,6 @@ impl ForwardingHeader {
     }
 }
 
-/// The scheme of the client's connection as `X-Forwarded-Proto` has it: `http`, `https`, `ws` or `wss`. Case is nothing, and of
-/// a list the last element counts, which the nearest proxy wrote. `None` for anything else.
-pub fn forwarded_scheme(fields: &Fields) -> Option<&'static str> {
-    let described = last_element(fields, KnownName::X_FORWARDED_PROTO)?;
-    ["http", "https", "ws", "wss"].into_iter().find(|scheme| described.eq_ignore_ascii_case(scheme.as_bytes()))
-}
-
 /// The last element of a list, which the nearest proxy wrote. Several lines are one list, and empty elements are left out.
 pub fn last_element(fields: &Fields, name: KnownName) -> Option<&[u8]> {
     let elements = fields.get_all(name).rev().flat_map(|line| FromTheRight::new(line, b',', false));
