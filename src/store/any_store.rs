@@ -1,5 +1,6 @@
 //! The stores as one type.
 
+use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -279,11 +280,22 @@ pub struct StoreSettings {
 }
 
 /// How many gateways share the Redis.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Nodes {
     /// The gateways that are there: each holds a [part](super::parts) that Redis has granted.
+    #[default]
     Auto,
     Fixed(NonZeroU32),
+}
+
+/// In the words of the configuration.
+impl fmt::Display for Nodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Fixed(count) => count.fmt(f),
+        }
+    }
 }
 
 // What every store does.
@@ -320,7 +332,7 @@ pub enum StoreError {
 }
 
 /// Observes the calls of a shared store, for metrics.
-pub trait Observer: Send + Sync + std::fmt::Debug {
+pub trait Observer: Send + Sync + fmt::Debug {
     /// Redis answered a decision after this time.
     fn round_trip(&self, span: Duration);
 

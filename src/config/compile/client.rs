@@ -23,7 +23,7 @@ impl Compiler {
     /// The trusted proxies. Also sets the address prefix of one client.
     pub(super) fn clients(&mut self, document: &Document) -> TrustedProxies {
         let Some(client) = document.client_ip.get() else {
-            return TrustedProxies::new(Vec::new(), ForwardingHeader::XForwardedFor);
+            return TrustedProxies::new(Vec::new(), ForwardingHeader::default());
         };
         self.prefix = self.prefix(&client.ipv4_prefix, &client.ipv6_prefix);
         let header = client.header.get().and_then(|name| self.forwarding_header(name));
@@ -37,7 +37,7 @@ impl Compiler {
         } else if client.trusted_proxies.is_absent() {
             self.unused_header(client.header.key());
         }
-        TrustedProxies::new(networks, header.unwrap_or(ForwardingHeader::XForwardedFor))
+        TrustedProxies::new(networks, header.unwrap_or_default())
     }
 
     /// A prefix for each address family. The default is the prefix of the `client_ip` section.

@@ -21,11 +21,12 @@ impl Compiler {
         let snapshot = snapshot.and_then(|text| self.output(text));
         let (max_keys, max_sessions) = (self.max_keys(document), self.max_sessions(document));
         let memory = MemorySettings { max_keys, max_sessions, snapshot };
-        let mut settings = StoreSettings { memory, redis: None, on_failure: OnFailure::Local, nodes: Nodes::Auto };
+        let mut settings =
+            StoreSettings { memory, redis: None, on_failure: OnFailure::default(), nodes: Nodes::default() };
         let Some(store) = document.store.get() else { return settings };
         settings.redis = store.redis.get().map(|redis| self.redis(redis));
         settings.on_failure = default_on_failure(document);
-        settings.nodes = store.nodes.get().map_or(Nodes::Auto, |nodes| nodes.value);
+        settings.nodes = store.nodes.get().map(|nodes| nodes.value).unwrap_or_default();
         if store.redis.is_absent() {
             let without = [
                 (store.on_failure.key(), "on_failure", "sets what to do while Redis does not answer"),
@@ -232,7 +233,7 @@ pub(super) fn default_on_failure(document: &Document) -> OnFailure {
 /// Whether gateways may lease units of limits that do not say.
 pub(super) fn default_leases(document: &Document) -> bool {
     let leases = document.store.get().and_then(|store| store.leases.get());
-    leases.is_none_or(|leases| leases.value == Leases::Auto)
+    leases.map(|leases| leases.value).unwrap_or_default() == Leases::Auto
 }
 
 /// Whether a Redis is configured, even with mistakes.

@@ -15,8 +15,8 @@ use crate::config::raw::grammar;
 use crate::config::raw::limit::KeyPart;
 use crate::config::raw::store::Upstream;
 use crate::gateway::HeaderStyle;
-use crate::rules::client::address::Prefix;
-use crate::rules::jwt::Validity;
+use crate::rules::client::{ForwardingHeader, Prefix};
+use crate::rules::jwt::{TokenPlace, Validity};
 use crate::wire::crowdsec::ListSource;
 use crate::words::units::Span;
 
@@ -87,9 +87,9 @@ section! {
         /// Addresses or networks of the proxies in front whose forwarding header the gateway believes. Default: none,
         /// so every forwarding header is ignored.
         trusted_proxies: OneOrList<Spanned<IpNet>>,
-        /// The header in which a trusted proxy names the client: `x-forwarded-for` (default), `forwarded`, or a
+        /// The header in which a trusted proxy names the client: `x-forwarded-for`, `forwarded`, or a
         /// header that holds one address, such as `cf-connecting-ip`.
-        header: Text => FIELD,
+        header: Text => FIELD = ForwardingHeader::default(),
         /// IPv4 clients are counted by this many leading bits of their address.
         ipv4_prefix: Spanned<u64> => IPV4_PREFIX = Prefix::DEFAULT.v4,
         /// IPv6 clients are counted by this many leading bits of their address.
@@ -116,8 +116,8 @@ section! {
         issuer: OneOrList<Text>,
         /// What `aud` of a token must name; of several one. Default: anything.
         audience: OneOrList<Text>,
-        /// Where requests carry their token: `bearer` (default), `cookie.NAME` or `header.NAME`.
-        from: Text => TOKEN_PLACE,
+        /// Where requests carry their token: `bearer`, `cookie.NAME` or `header.NAME`.
+        from: Text => TOKEN_PLACE = TokenPlace::default(),
         /// By how much the clock of the issuer may differ from that of this machine.
         leeway: Spanned<Span> => LEEWAY = Span(Validity::LEEWAY),
     }

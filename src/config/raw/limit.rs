@@ -34,8 +34,7 @@ section! {
         rate: Spanned<Rates>,
         /// Instead of a rate: how many requests may be in flight at a time.
         concurrent: Spanned<u64> => COUNT,
-        /// The algorithm that counts requests against rates: `sliding-window-log`, which is exact, `sliding-window-counter`,
-        /// `bucketed-window`, `fixed-window` or `token-bucket`.
+        /// The algorithm that counts requests against rates. `sliding-window-log` is exact.
         algorithm: Spanned<AlgorithmName> = AlgorithmName::default(),
         /// For `token-bucket`: how many requests may come at once. Default: the count of the rate.
         burst: Spanned<u64> => COUNT,
@@ -79,9 +78,8 @@ section! {
         /// `none`. Where counts would reveal other people's traffic the default is `retry_after`: where the key or `distinct`
         /// reads the body, or the limit depends on outcomes or known clients.
         headers: Spanned<Detail> = Detail::default(),
-        /// What happens beyond the limit: `deny` (default), or a map with one of `deny`, `delay`, `tarpit`, `ban` and
-        /// `challenge`, and with `notify`.
-        then: Then,
+        /// What happens beyond the limit: `deny`, or a map with one action and with `notify`.
+        then: Then = limit::Action::default(),
     }
     required {
         key => "write what is counted: `key: client_ip` counts each client, `key: []` all requests together",

@@ -23,12 +23,12 @@ section! {
         /// process, `allow` lets requests pass uncounted, `deny` answers 503.
         on_failure: Spanned<OnFailure> = OnFailure::default(),
         /// How many gateways share the Redis. While it is down, `local` lets each gateway grant its part of every limit.
-        /// `auto` (default): those that are there, each of which holds a part that Redis has granted; all parts are at most
+        /// `auto`: those that are there, each of which holds a part that Redis has granted; all parts are at most
         /// the whole at any moment. A number: that many, always.
-        nodes: Spanned<Nodes>,
-        /// Whether a gateway may hold units of a limit for a second, so that it asks Redis less often: `auto` (default)
+        nodes: Spanned<Nodes> = Nodes::default(),
+        /// Whether a gateway may hold units of a limit for a second, so that it asks Redis less often: `auto`
         /// where that spares calls, or `off`. The rate is kept either way.
-        leases: Spanned<Leases>,
+        leases: Spanned<Leases> = Leases::default(),
     }
     short {
         url => "{redis: {url: $}}",
@@ -78,7 +78,9 @@ section! {
 
 words! {
     /// Whether gateways hold units of limits. They compile to whether they do.
+    #[derive(Default)]
     pub enum Leases {
+        #[default]
         Auto = "auto",
         Off = "off",
     }

@@ -1,14 +1,16 @@
 //! Reads the three kinds of forwarding headers into addresses, from the right, where trusted proxies write.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
 use crate::wire::head::{FieldName, Fields, KnownName, Name};
 
 /// The header in which a trusted proxy names the client.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub enum ForwardingHeader {
+    #[default]
     XForwardedFor,
     Forwarded,
     /// A header that holds one address, such as `cf-connecting-ip`.
@@ -24,11 +26,7 @@ impl ForwardingHeader {
     /// lines are one list, and empty entries are left out. A header for one address that holds a list is read as a
     /// list.
     pub(super) fn entries_from_the_right<'h>(&'h self, fields: &'h Fields) -> impl Iterator<Item = Option<IpAddr>> {
-        let name: Name<'h> = match self {
-            Self::XForwardedFor => KnownName::X_FORWARDED_FOR.into(),
-            Self::Single(name) => name.into(),
-            Self::Forwarded => KnownName::FORWARDED.into(),
-        };
+        let name: Name<'h> = self.into();
         let is_forwarded = matches!(self, Self::Forwarded);
         fields
             .get_all(name)
@@ -40,10 +38,26 @@ impl ForwardingHeader {
     }
 }
 
+impl<'h> From<&'h ForwardingHeader> for Name<'h> {
+    fn from(header: &'h ForwardingHeader) -> Self {
+        match header {
+            ForwardingHeader::XForwardedFor => KnownName::X_FORWARDED_FOR.into(),
+            ForwardingHeader::Forwarded => KnownName::FORWARDED.into(),
+            ForwardingHeader::Single(name) => name.into(),
+        }
+    }
+}
+
 /// The last element of a list, which the nearest proxy wrote. Several lines are one list, and empty elements are left out.
 pub fn last_element(fields: &Fields, name: KnownName) -> Option<&[u8]> {
     let elements = fields.get_all(name).rev().flat_map(|line| FromTheRight::new(line, b',', false));
     elements.map(<[u8]>::trim_ascii).find(|element| !element.is_empty())
+}
+
+impl fmt::Display for ForwardingHeader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Name::from(self).as_str())
+    }
 }
 
 impl FromStr for ForwardingHeader {
