@@ -4,6 +4,8 @@ use std::sync::{Barrier, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use portcullis::rules::limit::AlgorithmName;
+
 use crate::support::{Answer, Gateway, Origin, Response, eventually};
 
 fn with_limits(origin: &Origin, limits: &[&str]) -> Gateway {
@@ -41,8 +43,7 @@ fn a_thousand_parallel_requests_at_ten_a_minute_reach_the_application_ten_times(
 
 #[test]
 fn every_algorithm_is_exact_in_parallel() {
-    for algorithm in ["sliding-window-log", "sliding-window-counter", "bucketed-window", "fixed-window", "token-bucket"]
-    {
+    for algorithm in AlgorithmName::ALL {
         let origin = Origin::start();
         let limit = format!("name: ten, key: client_ip, rate: 10/day, algorithm: {algorithm}");
         let gateway = with_limits(&origin, &[&limit]);

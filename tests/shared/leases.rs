@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use portcullis::rules::limit::AlgorithmName;
 use portcullis::words::clock::wall;
 
 use crate::site::{Site, alone, ask_admin, config, store_up};
@@ -72,7 +73,7 @@ fn what_a_gateway_holds_is_free_again_when_it_ends() {
 #[test]
 fn every_algorithm_takes_few_calls_and_passes_no_more() {
     let _alone = alone();
-    for algorithm in ["sliding-window-counter", "bucketed-window", "fixed-window", "token-bucket"] {
+    for algorithm in AlgorithmName::ALL.into_iter().filter(|algorithm| *algorithm != AlgorithmName::SlidingWindowLog) {
         let limits =
             format!("limits:\n  - {{name: of-the-test, key: [], rate: 900 per 30 seconds, algorithm: {algorithm}}}");
         let mut site = Site::start(3, "timeout: 10s", STRICT, &limits);
@@ -93,7 +94,7 @@ fn every_algorithm_takes_few_calls_and_passes_no_more() {
         let passed = first.iter().chain(&second).filter(|(_, status)| *status == 200).count();
         // A bucket refills meanwhile.
         let refilled = usize::try_from(begun.elapsed().as_millis()).expect("short") * 900 / 30_000;
-        let most = 900 + if algorithm == "token-bucket" { refilled + 1 } else { 0 };
+        let most = 900 + if algorithm == AlgorithmName::TokenBucket { refilled + 1 } else { 0 };
         assert!(passed <= most && second.iter().any(|(_, status)| *status == 429), "{algorithm}: {passed} of {most}");
     }
 }

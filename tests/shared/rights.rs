@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use portcullis::rules::limit::AlgorithmName;
 use serde_json::json;
 
 use crate::site::{RAW, alone, ask_admin, config, said_of_redis, store_up};
@@ -17,15 +18,13 @@ fn the_rights_that_the_book_lists_are_enough() {
     assert_eq!(redis.cli(&rights.iter().map(String::as_str).collect::<Vec<_>>()), "OK", "{rights:?}");
     let application = Ledger::start();
     let url = redis.url().replace("redis://", "redis://gate:PASSWORD@");
-    let algorithms =
-        ["sliding-window-log", "sliding-window-counter", "bucketed-window", "fixed-window", "token-bucket"];
-    let limit = |algorithm: &&str| {
+    let limit = |algorithm: AlgorithmName| {
         format!("  - {{name: {algorithm}-of-the-test, key: header.x-key, rate: 3/hour, algorithm: {algorithm}}}\n")
     };
     // One with entries enough to be kept another way.
     let long = "  - {name: long-of-the-test, key: [], rate: 5000/hour}\n";
     let busy = "  - {name: busy-of-the-test, key: [], concurrent: 20}\n";
-    let limits = format!("limits:\n{}{long}{busy}", algorithms.iter().map(limit).collect::<String>());
+    let limits = format!("limits:\n{}{long}{busy}", AlgorithmName::ALL.map(limit).concat());
     let place = format!("url: \"{url}\", timeout: 10s");
     let configuration = config(&application.url(), &place, "  on_failure: deny\n  nodes: auto", &limits);
     let gateway = Gateway::start(&configuration);
@@ -36,7 +35,7 @@ fn the_rights_that_the_book_lists_are_enough() {
     for number in 0..1500 {
         assert_eq!(ask(&format!("{RAW}-{number}")), 200);
     }
-    for algorithm in algorithms {
+    for algorithm in AlgorithmName::ALL {
         let path = format!("/api/v1/limits/{algorithm}-of-the-test/state?header.x-key={RAW}");
         assert_eq!(ask_admin(&gateway, "GET", &path).json()["allowed"], false, "{algorithm}");
         assert!(matches!(ask_admin(&gateway, "DELETE", &path).status, 200 | 204));

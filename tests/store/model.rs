@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use portcullis::rules::decision::batch::{Charged, Force};
 use portcullis::rules::decision::{Batch, Charge, Settlement, Verdict};
-use portcullis::rules::limit::{Algorithm, Count, Rule};
+use portcullis::rules::limit::{Algorithm, AlgorithmName, Count, Rule};
 use portcullis::store::Store;
 use portcullis::words::clock::Timestamp;
 use proptest::collection::vec;
 use proptest::prelude::{BoxedStrategy, Just, Strategy, any};
 use proptest::prop_oneof;
+use proptest::sample::select;
 use proptest::test_runner::{Config, TestRunner};
 
 use crate::history::{History, Terms};
@@ -255,14 +256,8 @@ impl Drawn {
 }
 
 fn any_limit() -> impl Strategy<Value = Drawn> {
-    let some = |most| prop_oneof![Just(None), (4..most).prop_map(NonZeroU32::new)];
-    let algorithm = prop_oneof![
-        Just(Algorithm::SlidingWindowLog),
-        Just(Algorithm::SlidingWindowCounter),
-        some(40_u32).prop_map(|buckets| Algorithm::BucketedWindow { buckets }),
-        Just(Algorithm::FixedWindow),
-        some(20).prop_map(|burst| Algorithm::TokenBucket { burst }),
-    ];
+    let option = prop_oneof![Just(None), (4..40_u32).prop_map(NonZeroU32::new)];
+    let algorithm = (select(&AlgorithmName::ALL[..]), option).prop_map(|(name, option)| Algorithm::of(name, option));
     // Long windows are rare, so that most histories pass through several.
     let seconds = prop_oneof![6 => 1..40_u64, 1 => 600..2000_u64];
     let rates = vec((4..20_u32, seconds), 1..4).prop_map(|mut rates| {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use portcullis::rules::decision::batch::{Charged, Force, Items, KnownClientKey};
 use portcullis::rules::decision::{Batch, Charge, Settlement, Verdict};
 use portcullis::rules::key::KeyHash;
-use portcullis::rules::limit::{Algorithm, Count, Rule};
+use portcullis::rules::limit::{Algorithm, AlgorithmName, Count, Rule};
 use portcullis::store::Store;
 use portcullis::words::clock::Timestamp;
 
@@ -116,15 +116,8 @@ impl Limit {
     }
 
     /// Every algorithm, with a key of its own.
-    pub(crate) fn each(rates: &str) -> [(Self, String); 5] {
-        let algorithms = [
-            Algorithm::SlidingWindowLog,
-            Algorithm::SlidingWindowCounter,
-            Algorithm::BucketedWindow { buckets: None },
-            Algorithm::FixedWindow,
-            Algorithm::TokenBucket { burst: None },
-        ];
-        algorithms.map(|algorithm| (Self::rates(rates).algorithm(algorithm), format!("{algorithm:?}")))
+    pub(crate) fn each(rates: &str) -> [(Self, String); AlgorithmName::ALL.len()] {
+        Algorithm::all().map(|algorithm| (Self::rates(rates).algorithm(algorithm), format!("{algorithm:?}")))
     }
 }
 

@@ -81,13 +81,12 @@ impl Compiler {
                 "add `algorithm: bucketed-window`, or remove it",
             );
         }
-        Some(match chosen {
-            AlgorithmName::SlidingWindowLog => Algorithm::SlidingWindowLog,
-            AlgorithmName::SlidingWindowCounter => Algorithm::SlidingWindowCounter,
-            AlgorithmName::FixedWindow => Algorithm::FixedWindow,
-            AlgorithmName::BucketedWindow => Algorithm::BucketedWindow { buckets: self.count(&raw.buckets) },
-            AlgorithmName::TokenBucket => Algorithm::TokenBucket { burst: self.count(&raw.burst) },
-        })
+        let option = match chosen {
+            AlgorithmName::BucketedWindow => self.count(&raw.buckets),
+            AlgorithmName::TokenBucket => self.count(&raw.burst),
+            _ => None,
+        };
+        Some(Algorithm::of(chosen, option))
     }
 
     fn refuse_beside_concurrent(&mut self, raw: &raw::limit::Limit) {

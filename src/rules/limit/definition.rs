@@ -313,6 +313,22 @@ words! {
 }
 
 impl Algorithm {
+    /// The algorithm of this name, with this value of its option if it has one: `None` is the option's default.
+    pub fn of(name: AlgorithmName, option: Option<NonZeroU32>) -> Self {
+        match name {
+            AlgorithmName::SlidingWindowLog => Self::SlidingWindowLog,
+            AlgorithmName::SlidingWindowCounter => Self::SlidingWindowCounter,
+            AlgorithmName::BucketedWindow => Self::BucketedWindow { buckets: option },
+            AlgorithmName::FixedWindow => Self::FixedWindow,
+            AlgorithmName::TokenBucket => Self::TokenBucket { burst: option },
+        }
+    }
+
+    /// Each algorithm, with the default of its option.
+    pub fn all() -> [Self; AlgorithmName::ALL.len()] {
+        AlgorithmName::ALL.map(|name| Self::of(name, None))
+    }
+
     pub fn name(self) -> AlgorithmName {
         match self {
             Self::SlidingWindowLog => AlgorithmName::SlidingWindowLog,

@@ -7,52 +7,39 @@ use portcullis::rules::limit::Algorithm;
 
 use crate::support::{Fixture, Limit, ask_one, count, remaining, resets};
 
-const ALGORITHMS: [Algorithm; 5] = [
-    Algorithm::SlidingWindowLog,
-    Algorithm::SlidingWindowCounter,
-    Algorithm::BucketedWindow { buckets: None },
-    Algorithm::FixedWindow,
-    Algorithm::TokenBucket { burst: None },
-];
-
-/// A limit and a key of its own for every algorithm.
-fn each(rates: &str) -> impl Iterator<Item = (Limit, String)> {
-    ALGORITHMS.iter().map(move |algorithm| (Limit::rates(rates).algorithm(*algorithm), format!("{algorithm:?}")))
-}
-
 pub(crate) async fn each_key_has_its_own_budget(fixture: impl Fixture) {
-    for (limit, name) in each("3/minute") {
+    for (limit, name) in Limit::each("3/minute") {
         assert_eq!(count(&fixture, 5, &limit, &format!("{name} of alice")).await, 3);
         assert_eq!(count(&fixture, 5, &limit, &format!("{name} of bob")).await, 3);
     }
 }
 
 pub(crate) async fn several_rates_pass_together(fixture: impl Fixture) {
-    for (limit, name) in each("100/day; 2/second; 3/minute") {
+    for (limit, name) in Limit::each("100/day; 2/second; 3/minute") {
         assert_eq!(count(&fixture, 5, &limit, &name).await, 2, "{name}");
     }
     fixture.advance(Duration::from_secs(2));
-    for (limit, name) in each("100/day; 2/second; 3/minute") {
+    for (limit, name) in Limit::each("100/day; 2/second; 3/minute") {
         assert_eq!(count(&fixture, 5, &limit, &name).await, 1, "{name}");
     }
     fixture.advance(Duration::from_secs(180));
-    for (limit, name) in each("100/day; 2/second; 3/minute") {
+    for (limit, name) in Limit::each("100/day; 2/second; 3/minute") {
         assert_eq!(count(&fixture, 5, &limit, &name).await, 2, "{name}");
     }
 }
 
 pub(crate) async fn a_refused_request_costs_nothing(fixture: impl Fixture) {
-    for (limit, name) in each("2/minute") {
+    for (limit, name) in Limit::each("2/minute") {
         assert_eq!(count(&fixture, 100, &limit, &name).await, 2, "{name}");
     }
     fixture.advance(Duration::from_secs(120));
-    for (limit, name) in each("2/minute") {
+    for (limit, name) in Limit::each("2/minute") {
         assert_eq!(count(&fixture, 100, &limit, &name).await, 2, "{name}");
     }
 }
 
 pub(crate) async fn a_cost_is_charged_whole_or_not_at_all(fixture: impl Fixture) {
-    for (limit, name) in each("10/minute") {
+    for (limit, name) in Limit::each("10/minute") {
         let (dear, cheap) = (limit.clone().cost(4), limit);
         assert_eq!(count(&fixture, 5, &dear, &name).await, 2, "{name}");
         assert_eq!(count(&fixture, 5, &cheap, &name).await, 2, "{name}");
@@ -74,7 +61,7 @@ pub(crate) async fn a_bucket_gives_its_burst_then_its_average(fixture: impl Fixt
 }
 
 pub(crate) async fn a_door_opens_to_the_microsecond(fixture: impl Fixture) {
-    for (limit, name) in each("3/7 seconds; 5/minute") {
+    for (limit, name) in Limit::each("3/7 seconds; 5/minute") {
         for _ in 0..20 {
             fixture.advance(Duration::from_micros(1_234_567));
             let Some(wait) = ask_one(&fixture, &limit, &name).await.retry_after else { continue };
@@ -100,20 +87,20 @@ pub(crate) async fn standings_say_where_the_key_stands_after_the_decision(fixtur
 }
 
 pub(crate) async fn a_changed_rate_keeps_what_was_counted(fixture: impl Fixture) {
-    for (limit, name) in each("10/minute") {
+    for (limit, name) in Limit::each("10/minute") {
         assert_eq!(count(&fixture, 5, &limit, &name).await, 5, "{name}");
     }
-    for (limit, name) in each("7/minute") {
+    for (limit, name) in Limit::each("7/minute") {
         assert_eq!(count(&fixture, 5, &limit, &name).await, 2, "{name}");
     }
     fixture.advance(Duration::from_secs(2));
-    for (limit, name) in each("5/second; 8/10 minutes") {
+    for (limit, name) in Limit::each("5/second; 8/10 minutes") {
         assert!(count(&fixture, 5, &limit, &name).await <= 1, "{name}");
     }
 }
 
 pub(crate) async fn a_changed_algorithm_begins_anew(fixture: impl Fixture) {
-    for (limit, _) in each("3/minute") {
+    for (limit, _) in Limit::each("3/minute") {
         assert_eq!(count(&fixture, 5, &limit, "alice").await, 3, "{limit:?}");
     }
 }

@@ -15,7 +15,7 @@ pub use self::plan::{CurrentLimit, DescriptorPlan, DescriptorStatus};
 use crate::rules::decision::Policy;
 use crate::rules::decision::batch::Items;
 use crate::rules::key::{Descriptor, Key, KeyHash, KeyHasher, KeySpec, TooManyValues};
-use crate::rules::limit::{Algorithm, Limit, LimitId, Rule};
+use crate::rules::limit::{Limit, LimitId, Rule};
 use crate::rules::route::{Route, RouteId};
 
 /// Envoy makes a descriptor for each entry of `rate_limits` of a route. More in one call are a mistake or an attack.
@@ -264,10 +264,7 @@ impl From<TooManyValues> for InvalidCall {
 /// never passes: charging more (`count: attempts`) makes no difference.
 fn priced_rule(rule: &Rule, hits: u32) -> Cow<'_, Rule> {
     let Rule::Rates { algorithm, rates, .. } = rule else { return Cow::Borrowed(rule) };
-    let most = match algorithm {
-        Algorithm::TokenBucket { burst: Some(burst) } => *burst,
-        _ => rates.largest_count(),
-    };
+    let most = rates.iter().map(|rate| algorithm.capacity(rate)).max().unwrap_or(NonZeroU32::MIN);
     let cost = NonZeroU32::new(hits.min(most.get().saturating_add(1))).unwrap_or(NonZeroU32::MIN);
     match cost {
         NonZeroU32::MIN => Cow::Borrowed(rule),

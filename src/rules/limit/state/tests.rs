@@ -2,18 +2,11 @@ use std::num::NonZeroU32;
 
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any};
+use proptest::sample::select;
 use proptest::{prop_assert, prop_assert_eq, prop_assume, prop_oneof, proptest};
 
 use super::*;
-use crate::rules::limit::Rates;
-
-const ALGORITHMS: [Algorithm; 5] = [
-    Algorithm::SlidingWindowLog,
-    Algorithm::SlidingWindowCounter,
-    Algorithm::BucketedWindow { buckets: None },
-    Algorithm::FixedWindow,
-    Algorithm::TokenBucket { burst: None },
-];
+use crate::rules::limit::{AlgorithmName, Rates};
 
 fn rule(algorithm: Algorithm, rates: &str) -> Rule {
     Rule::Rates { algorithm, rates: rates.parse().expect(rates), cost: NonZeroU32::MIN }
@@ -47,7 +40,7 @@ fn a_key_is_small() {
 
 #[test]
 fn a_changed_count_keeps_what_was_counted() {
-    for algorithm in ALGORITHMS {
+    for algorithm in Algorithm::all() {
         let state = charged(&rule(algorithm, "10/minute"), 5, noon());
         assert_eq!(remaining(&state, &rule(algorithm, "6/minute"), noon()), [1], "{algorithm:?}");
         assert_eq!(remaining(&state, &rule(algorithm, "3/minute"), noon()), [0], "{algorithm:?}");
@@ -58,7 +51,7 @@ fn a_changed_count_keeps_what_was_counted() {
 
 #[test]
 fn a_changed_window_keeps_what_was_counted() {
-    for algorithm in ALGORITHMS {
+    for algorithm in Algorithm::all() {
         let mut state = charged(&rule(algorithm, "10/minute"), 5, noon());
         for rates in ["7/hour", "7 per 20 seconds", "7 per 59 minutes", "100/day; 7/hour", "7/hour; 8/minute"] {
             let changed = rule(algorithm, rates);
@@ -91,8 +84,8 @@ fn what_never_passes_does_not_pass_because_the_algorithm_changed() {
 
 #[test]
 fn a_changed_algorithm_begins_anew() {
-    for before in ALGORITHMS {
-        for after in ALGORITHMS.into_iter().filter(|after| *after != before) {
+    for before in Algorithm::all() {
+        for after in Algorithm::all().into_iter().filter(|after| *after != before) {
             let mut state = charged(&rule(before, "10/minute"), 10, noon());
             let after = rule(after, "10/minute");
             assert_eq!(state.opens_at(&after, &[], noon()), None);
@@ -111,7 +104,7 @@ fn a_changed_algorithm_begins_anew() {
 
 #[test]
 fn a_clock_that_steps_back_opens_nothing_early() {
-    for algorithm in ALGORITHMS {
+    for algorithm in Algorithm::all() {
         let rule = rule(algorithm, "3/minute");
         let mut state = charged(&rule, 2, later(100));
         state.charge(&rule, &[], later(10));
@@ -123,7 +116,7 @@ fn a_clock_that_steps_back_opens_nothing_early() {
 
 #[test]
 fn a_clock_that_stands_still_counts_all_the_same() {
-    for algorithm in ALGORITHMS {
+    for algorithm in Algorithm::all() {
         let rule = rule(algorithm, "5/minute; 100/hour");
         for times in 0..5 {
             assert_eq!(charged(&rule, times, noon()).opens_at(&rule, &[], noon()), None, "{algorithm:?} {times}");
@@ -150,7 +143,7 @@ fn slots_given_back_twice_are_given_back_once() {
 
 #[test]
 fn a_year_long_window_of_the_largest_count_overflows_nothing() {
-    for algorithm in ALGORITHMS {
+    for algorithm in Algorithm::all() {
         let rates =
             format!("{}/100 years; 1/s", if algorithm == Algorithm::SlidingWindowLog { 1000 } else { u32::MAX });
         let widest = Rule::Rates { algorithm, rates: rates.parse().expect("a rate"), cost: NonZeroU32::MAX };
@@ -170,8 +163,8 @@ fn a_year_long_window_of_the_largest_count_overflows_nothing() {
 
 #[test]
 fn what_another_algorithm_counted_is_not_taken_back() {
-    for before in ALGORITHMS {
-        for after in ALGORITHMS.into_iter().filter(|after| *after != before) {
+    for before in Algorithm::all() {
+        for after in Algorithm::all().into_iter().filter(|after| *after != before) {
             let mut state = charged(&rule(before, "10/minute"), 1, noon());
             let after = rule(after, "10/minute");
             state.take_back(&after, &[], noon());
@@ -183,7 +176,7 @@ fn what_another_algorithm_counted_is_not_taken_back() {
 
 #[test]
 fn what_is_taken_back_was_never_charged_though_the_rates_changed() {
-    for algorithm in ALGORITHMS {
+    for algorithm in Algorithm::all() {
         let mut state = charged(&rule(algorithm, "10/minute"), 3, noon());
         state.take_back(&rule(algorithm, "8/minute; 20/hour"), &[], noon());
         assert_eq!(remaining(&state, &rule(algorithm, "8/minute; 20/hour"), noon()), [6, 18], "{algorithm:?}");
@@ -192,7 +185,7 @@ fn what_is_taken_back_was_never_charged_though_the_rates_changed() {
 
 #[test]
 fn more_than_there_was_is_not_given_back() {
-    for algorithm in ALGORITHMS {
+    for algorithm in Algorithm::all() {
         let rule = rule(algorithm, "10/minute");
         let mut state = charged(&rule, 1, noon());
         for _ in 0..3 {
@@ -239,14 +232,8 @@ fn where_more_was_charged_than_had_room_taking_back_makes_no_room() {
 }
 
 fn any_algorithm() -> impl Strategy<Value = Algorithm> {
-    let some = (1..70_u32).prop_map(NonZeroU32::new);
-    prop_oneof![
-        Just(Algorithm::SlidingWindowLog),
-        Just(Algorithm::SlidingWindowCounter),
-        prop_oneof![Just(None), some.clone()].prop_map(|buckets| Algorithm::BucketedWindow { buckets }),
-        Just(Algorithm::FixedWindow),
-        prop_oneof![Just(None), some].prop_map(|burst| Algorithm::TokenBucket { burst }),
-    ]
+    let option = prop_oneof![Just(None), (1..70_u32).prop_map(NonZeroU32::new)];
+    (select(&AlgorithmName::ALL[..]), option).prop_map(|(name, option)| Algorithm::of(name, option))
 }
 
 fn any_rates() -> impl Strategy<Value = Rates> {

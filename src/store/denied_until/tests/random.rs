@@ -2,20 +2,15 @@
 
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any};
+use proptest::sample::select;
 use proptest::{prop_oneof, proptest};
 
 use super::*;
-use crate::rules::limit::{Rate, State};
+use crate::rules::limit::{AlgorithmName, Rate, State};
 
 fn any_rule() -> impl Strategy<Value = Rule> {
-    let algorithm = prop_oneof![
-        Just(Algorithm::SlidingWindowLog),
-        Just(Algorithm::SlidingWindowCounter),
-        (1..8_u32).prop_map(|buckets| Algorithm::BucketedWindow { buckets: NonZeroU32::new(buckets) }),
-        Just(Algorithm::BucketedWindow { buckets: None }),
-        Just(Algorithm::FixedWindow),
-        (0..6_u32).prop_map(|burst| Algorithm::TokenBucket { burst: NonZeroU32::new(burst) }),
-    ];
+    let option = prop_oneof![Just(None), (1..8_u32).prop_map(NonZeroU32::new)];
+    let algorithm = (select(&AlgorithmName::ALL[..]), option).prop_map(|(name, option)| Algorithm::of(name, option));
     let rates = vec((1..7_u32, prop_oneof![1..8_u64, Just(60), Just(700)]), 1..4);
     (algorithm, rates, prop_oneof![4 => Just(1), 1 => 2..4_u32]).prop_map(|(algorithm, rates, cost)| {
         let mut known: Vec<Rate> = Vec::new();

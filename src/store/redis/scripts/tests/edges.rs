@@ -17,14 +17,6 @@ use crate::store::redis::scripts::{KeySettlement, Purpose, SettlementAction, Slo
 use crate::store::redis::{HashSlot, KeyNames, Time};
 use crate::words::clock::ManualClock;
 
-const ALGORITHMS: [Algorithm; 5] = [
-    Algorithm::SlidingWindowLog,
-    Algorithm::SlidingWindowCounter,
-    Algorithm::BucketedWindow { buckets: None },
-    Algorithm::FixedWindow,
-    Algorithm::TokenBucket { burst: None },
-];
-
 const ALICE: KeyHash = KeyHash(0xa11ce);
 
 const BOB: KeyHash = KeyHash(0xb0b);
@@ -60,7 +52,7 @@ fn set(keys: &mut Keys, key: KeyHash, words: &[&[u8]]) {
 
 #[test]
 fn what_was_given_back_was_never_charged() {
-    for algorithm in ALGORITHMS {
+    for algorithm in Algorithm::all() {
         for (rates, times, cost) in [("10/minute; 30/hour", 6, 3), ("1000/minute; 3000/hour", 300, 100)] {
             let mut keys = Keys::new();
             let (one, more) = (rule(algorithm, rates, 1), rule(algorithm, rates, cost));
@@ -84,7 +76,7 @@ fn what_was_given_back_was_never_charged() {
 
 #[test]
 fn what_is_given_back_late_leaves_what_came_meanwhile() {
-    for algorithm in ALGORITHMS {
+    for algorithm in Algorithm::all() {
         for before in [0, 5, 140] {
             let mut keys = Keys::new();
             let rule = rule(algorithm, "400/minute", 1);
@@ -113,7 +105,7 @@ fn what_is_given_back_late_leaves_what_came_meanwhile() {
 
 #[test]
 fn the_last_thing_given_back_leaves_no_key() {
-    for algorithm in ALGORITHMS {
+    for algorithm in Algorithm::all() {
         let mut keys = Keys::new();
         let rule = rule(algorithm, "5/minute; 9/hour", 5);
         let alice = charge(ALICE, &rule);
@@ -138,7 +130,7 @@ fn a_state_that_cannot_be_read_begins_anew() {
         }
     }
     let rates = "5/minute; 200/hour; 300/day";
-    let mut rules: Vec<Rule> = ALGORITHMS.into_iter().map(|algorithm| rule(algorithm, rates, 1)).collect();
+    let mut rules: Vec<Rule> = Algorithm::all().into_iter().map(|algorithm| rule(algorithm, rates, 1)).collect();
     rules.extend([rule(Algorithm::SlidingWindowLog, "7/minute", 2), slots(3), distinct(rates)]);
     let mut keys = Keys::new();
     for rule in &rules {
@@ -170,7 +162,7 @@ fn a_full_server_charges_all_or_nothing() {
     let server = Arc::new(RedisServer::start());
     let mut keys = Keys::on(Arc::clone(&server), Time::OfServer, ManualClock::default());
     let mut rules: Vec<Rule> =
-        ALGORITHMS.into_iter().map(|algorithm| rule(algorithm, "400/hour; 900/day", 1)).collect();
+        Algorithm::all().into_iter().map(|algorithm| rule(algorithm, "400/hour; 900/day", 1)).collect();
     rules.extend([slots(500), distinct("400/hour")]);
     let numbered = (0..).zip(&rules);
     let with_items = |charge| Charge { items: smallvec![1, 2], ..charge };
@@ -284,7 +276,7 @@ fn a_probe_is_written() {
 #[test]
 fn by_the_clock_of_the_server_a_second_is_a_second() {
     let mut keys = Keys::of_server();
-    for algorithm in ALGORITHMS {
+    for algorithm in Algorithm::all() {
         let rule = rule(algorithm, "5/second", 1);
         let alice = charge(ALICE, &rule);
         let passed = (0..20).filter(|_| passes(&mut keys, &[&alice])).count();

@@ -7,12 +7,13 @@ use std::time::Duration;
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any};
 use proptest::prop_oneof;
+use proptest::sample::select;
 use proptest::test_runner::{Config, TestRunner};
 
 use super::server::Keys;
 use crate::rules::decision::{Charge, Verdict};
 use crate::rules::key::KeyHash;
-use crate::rules::limit::{Algorithm, Count, Rate, Rates, Rule, State};
+use crate::rules::limit::{Algorithm, AlgorithmName, Count, Rate, Rates, Rule, State};
 use crate::store::redis::scripts::Purpose;
 use crate::words::clock::Timestamp;
 
@@ -209,13 +210,7 @@ fn tokens_agree() {
 
 #[test]
 fn one_after_another_they_agree() {
-    let some = || prop_oneof![Just(None), (1..30_u32).prop_map(NonZeroU32::new)];
-    let algorithm = prop_oneof![
-        Just(Algorithm::SlidingWindowLog),
-        Just(Algorithm::SlidingWindowCounter),
-        some().prop_map(|buckets| Algorithm::BucketedWindow { buckets }),
-        Just(Algorithm::FixedWindow),
-        some().prop_map(|burst| Algorithm::TokenBucket { burst }),
-    ];
+    let option = prop_oneof![Just(None), (1..30_u32).prop_map(NonZeroU32::new)];
+    let algorithm = (select(&AlgorithmName::ALL[..]), option).prop_map(|(name, option)| Algorithm::of(name, option));
     agrees(300, algorithm, usual(), 30);
 }
