@@ -10,78 +10,105 @@ use crate::store::parts::{RESERVED_FOR, WHOLE};
 use crate::store::redis::settings::KEY_DIGITS;
 use crate::words::signing::MAX_KEYS;
 
-/// How a key is counted: which Lua functions look at it and charge it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum CounterKind {
-    Log = 1,
-    /// A log that may become too long to be written whole.
-    Long = 2,
-    Counter = 3,
-    Bucketed = 4,
-    Fixed = 5,
-    Token = 6,
-    Concurrent = 7,
-    Distinct = 8,
+/// Defines an enum whose variants scripts know, with the list of all.
+macro_rules! shared_enum {
+    (
+        $(#[$about:meta])*
+        $visible:vis enum $name:ident { $( $(#[$of_variant:meta])* $variant:ident $(= $value:literal)?, )+ }
+    ) => {
+        $(#[$about])*
+        $visible enum $name { $( $(#[$of_variant])* $variant $(= $value)?, )+ }
+
+        impl $name {
+            pub(super) const ALL: &[Self] = &[ $( Self::$variant ),+ ];
+        }
+    };
 }
 
-/// The first byte of a stored state.
-#[derive(Clone, Copy, Debug)]
-enum StateTag {
-    Log = 1,
-    WideLog = 2,
-    Ring = 3,
-    WideRing = 4,
-    Counter = 5,
-    Bucketed = 6,
-    Fixed = 7,
-    Token = 8,
-    Concurrent = 9,
-    Distinct = 10,
-    KnownClients = 11,
+shared_enum! {
+    /// How a key is counted: which Lua functions look at it and charge it.
+    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    pub(super) enum CounterKind {
+        Log = 1,
+        /// A log that may become too long to be written whole.
+        Long = 2,
+        Counter = 3,
+        Bucketed = 4,
+        Fixed = 5,
+        Token = 6,
+        Concurrent = 7,
+        Distinct = 8,
+    }
 }
 
-/// What a call does with its charges.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Purpose {
-    /// Charge all of them, or only the attempts.
-    Decide,
-    /// Another server has denied the request already: charge only attempts and shadow limits.
-    Deny,
-    /// Return where the keys stand, and charge nothing.
-    Look,
+shared_enum! {
+    /// The first byte of a stored state.
+    #[derive(Clone, Copy, Debug)]
+    enum StateTag {
+        Log = 1,
+        WideLog = 2,
+        Ring = 3,
+        WideRing = 4,
+        Counter = 5,
+        Bucketed = 6,
+        Fixed = 7,
+        Token = 8,
+        Concurrent = 9,
+        Distinct = 10,
+        KnownClients = 11,
+    }
 }
 
-/// Bits that modify a charge.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum ModeBit {
-    /// It is charged also if the request is denied.
-    Attempts = 1,
-    Shadow = 2,
-    Delay = 4,
-    /// A delay that is charged only if there is room.
-    WithRoom = 8,
-    UnlessKnown = 16,
-    /// It is decided, and never charged.
-    Free = 32,
+shared_enum! {
+    /// What a call does with its charges.
+    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    pub enum Purpose {
+        /// Charge all of them, or only the attempts.
+        Decide,
+        /// Another server has denied the request already: charge only attempts and shadow limits.
+        Deny,
+        /// Return where the keys stand, and charge nothing.
+        Look,
+    }
 }
 
-/// The first byte of a settlement.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum SettlementCode {
-    Release = 1,
-    TakeBack = 2,
-    Charge = 3,
-    Reset = 4,
-    Remember = 5,
+shared_enum! {
+    /// Bits that modify a charge.
+    #[derive(Clone, Copy, Debug)]
+    pub(super) enum ModeBit {
+        /// It is charged also if the request is denied.
+        Attempts = 1,
+        Shadow = 2,
+        Delay = 4,
+        /// A delay that is charged only if there is room.
+        WithRoom = 8,
+        UnlessKnown = 16,
+        /// It is decided, and never charged.
+        Free = 32,
+    }
 }
 
-/// Special values in place of a span.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum AnswerCode {
-    /// There is room, or nothing was charged.
-    None = -1,
-    /// The charge does not hold for this client.
-    Exempt = -2,
+shared_enum! {
+    /// The first byte of a settlement.
+    #[derive(Clone, Copy, Debug)]
+    pub(super) enum SettlementCode {
+        Release = 1,
+        TakeBack = 2,
+        Charge = 3,
+        Reset = 4,
+        Remember = 5,
+    }
+}
+
+shared_enum! {
+    /// Special values in place of a span.
+    #[derive(Clone, Copy, Debug)]
+    pub(super) enum AnswerCode {
+        /// There is room, or nothing was charged.
+        None = -1,
+        /// The charge does not hold for this client.
+        Exempt = -2,
+    }
 }
 
 /// How long slots stay taken if their holder does not renew them.
@@ -100,17 +127,6 @@ pub(super) const GIVEN_SLACK_MS: u64 = 61_000;
 pub(super) const SESSIONS_OF_PAGE: usize = 500;
 
 impl CounterKind {
-    pub(super) const ALL: [Self; 8] = [
-        Self::Log,
-        Self::Long,
-        Self::Counter,
-        Self::Bucketed,
-        Self::Fixed,
-        Self::Token,
-        Self::Concurrent,
-        Self::Distinct,
-    ];
-
     pub(super) fn of(rule: &Rule) -> Self {
         match rule {
             Rule::Concurrent(_) => Self::Concurrent,
@@ -127,25 +143,7 @@ impl CounterKind {
     }
 }
 
-impl StateTag {
-    const ALL: [Self; 11] = [
-        Self::Log,
-        Self::WideLog,
-        Self::Ring,
-        Self::WideRing,
-        Self::Counter,
-        Self::Bucketed,
-        Self::Fixed,
-        Self::Token,
-        Self::Concurrent,
-        Self::Distinct,
-        Self::KnownClients,
-    ];
-}
-
 impl Purpose {
-    const ALL: [Self; 3] = [Self::Decide, Self::Deny, Self::Look];
-
     pub(super) fn letter(self) -> &'static str {
         match self {
             Self::Decide => "D",
@@ -153,18 +151,6 @@ impl Purpose {
             Self::Look => "L",
         }
     }
-}
-
-impl ModeBit {
-    const ALL: [Self; 6] = [Self::Attempts, Self::Shadow, Self::Delay, Self::WithRoom, Self::UnlessKnown, Self::Free];
-}
-
-impl AnswerCode {
-    const ALL: [Self; 2] = [Self::None, Self::Exempt];
-}
-
-impl SettlementCode {
-    const ALL: [Self; 5] = [Self::Release, Self::TakeBack, Self::Charge, Self::Reset, Self::Remember];
 }
 
 /// Replaces the names of constants in Lua code by their values. Lua has no constants, and each read of a script's local
@@ -187,12 +173,12 @@ pub(super) fn with_values(lua: &str) -> String {
 /// Every constant that scripts may use, and its value in Lua.
 pub(super) static CONSTANTS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     let mut all = Vec::new();
-    all.extend(CounterKind::ALL.map(|kind| (name("KIND", &kind), (kind as u8).to_string())));
-    all.extend(StateTag::ALL.map(|tag| (name("TAG", &tag), (tag as u8).to_string())));
-    all.extend(Purpose::ALL.map(|purpose| (name("PURPOSE", &purpose), format!("'{}'", purpose.letter()))));
-    all.extend(ModeBit::ALL.map(|mode| (name("MODE", &mode), (mode as u8).to_string())));
-    all.extend(SettlementCode::ALL.map(|settle| (name("SETTLE", &settle), (settle as u8).to_string())));
-    all.extend(AnswerCode::ALL.map(|answer| (name("ANSWER", &answer), (answer as i8).to_string())));
+    all.extend(CounterKind::ALL.iter().map(|kind| (name("KIND", kind), (*kind as u8).to_string())));
+    all.extend(StateTag::ALL.iter().map(|tag| (name("TAG", tag), (*tag as u8).to_string())));
+    all.extend(Purpose::ALL.iter().map(|purpose| (name("PURPOSE", purpose), format!("'{}'", purpose.letter()))));
+    all.extend(ModeBit::ALL.iter().map(|mode| (name("MODE", mode), (*mode as u8).to_string())));
+    all.extend(SettlementCode::ALL.iter().map(|settle| (name("SETTLE", settle), (*settle as u8).to_string())));
+    all.extend(AnswerCode::ALL.iter().map(|answer| (name("ANSWER", answer), (*answer as i8).to_string())));
     all.extend(OWN.map(|(name, value)| (name.to_owned(), value.to_owned())));
     let shared = [
         ("LONGEST_LOG", LONGEST_LOG.to_string()),

@@ -96,7 +96,7 @@ pub(super) fn parts() -> &'static Script {
 }
 
 /// How many sets of kinds there are; no kind has the lowest bit.
-pub(super) const ALL_KINDS: usize = 1 << 9;
+pub(super) const ALL_KINDS: usize = 2 << CounterKind::ALL.len();
 
 const CLOCK: &str = include_str!("lua/clock.lua");
 
@@ -113,7 +113,7 @@ const KNOWN_CLIENT: &str = include_str!("lua/known_client.lua");
 const WITH_SUBJECTS: &str = include_str!("lua/with_subjects.lua");
 
 fn used(kinds: usize) -> Vec<CounterKind> {
-    CounterKind::ALL.into_iter().filter(|kind| kinds & 1 << *kind as usize != 0).collect()
+    CounterKind::ALL.iter().copied().filter(|kind| kinds & 1 << *kind as usize != 0).collect()
 }
 
 impl Script {
@@ -239,5 +239,8 @@ fn is_log(kind: CounterKind) -> bool {
 
 /// Whether the state of this kind is a window for each rate.
 fn has_windows(kind: CounterKind) -> bool {
-    matches!(kind, CounterKind::Counter | CounterKind::Bucketed | CounterKind::Fixed | CounterKind::Token)
+    match kind {
+        CounterKind::Counter | CounterKind::Bucketed | CounterKind::Fixed | CounterKind::Token => true,
+        CounterKind::Log | CounterKind::Long | CounterKind::Concurrent | CounterKind::Distinct => false,
+    }
 }
