@@ -181,7 +181,7 @@ pub(in crate::record) enum LimitDecision {
 }
 
 impl LimitDecision {
-    pub(in crate::record) const COUNT: usize = 8;
+    pub(in crate::record) const COUNT: usize = Self::ShadowDenied as usize + 1;
 
     /// `applied`: what the limit does to the request; `None`: it lets it pass.
     pub(in crate::record) fn of(shadow: bool, applied: Option<ActionSeverity>) -> Self {

@@ -1,7 +1,9 @@
-//! The book lists every metric and every request of the admin API.
+//! The book lists every metric and every request of the admin API, and lists of decisions are whole.
 
 use std::collections::BTreeSet;
 use std::fs;
+
+use portcullis::record::DecisionLabel;
 
 use crate::page::{BOOK, Page};
 use crate::support::{ApiDescription, Gateway};
@@ -36,6 +38,29 @@ fn every_request_of_the_admin_api_is_listed() {
     let lines = blocks.flat_map(|block| block.text.lines());
     let listed: BTreeSet<String> = lines.map(|line| plain(line.split('?').next().unwrap_or(line))).collect();
     assert_eq!(listed, described);
+}
+
+#[test]
+fn where_decisions_are_listed_no_denial_is_missing() {
+    let denials: Vec<&str> =
+        DecisionLabel::ALL.into_iter().filter(|decision| decision.is_denial()).map(DecisionLabel::as_str).collect();
+    for path in [
+        "config/grafana/portcullis.json",
+        "config/prometheus/rules.yaml",
+        "docs/src/admin-api.md",
+        "docs/src/observability.md",
+        "src/admin/page/history.js",
+        "src/admin/page/requests.js",
+    ] {
+        let text = fs::read_to_string(path).expect("a file that lists decisions");
+        let is_list = |line: &&str| ["listed", "banned", "tarpitted"].iter().all(|word| line.contains(word));
+        let lists: Vec<&str> = text.lines().filter(is_list).collect();
+        assert!(!lists.is_empty(), "{path} lists no decisions");
+        for line in lists {
+            let missing = denials.iter().find(|denial| !line.contains(**denial));
+            assert_eq!(missing, None, "{path}: {line}");
+        }
+    }
 }
 
 /// With one space between method and path.
