@@ -82,11 +82,11 @@ fn reply_once(store: &Arc<MovableStore>, mut stream: UnixStream, numbers: u64) -
 #[test]
 fn slots_of_a_successor_that_is_gone_stay_taken() {
     run(async {
-        let (clock, rules) = (clock(), rules());
+        let (clock, rules, slots) = (clock(), rules(), two_slots());
         let store = filled(&clock, &rules[0]);
         let to = Arc::new(super::store(&clock));
         // Two at a time, under three keys.
-        let batch = |key: u128| one(charge(&rules[6], 1_000_001 + 2 * key, 0));
+        let batch = |key: u128| one(charge(&slots, 1_000_001 + 2 * key, 0));
         let release = |key: u128| [Settlement::Release(batch(key).charges[0].key)];
         for key in [0, 0, 1, 1, 2] {
             assert!(store.decide(&batch(key)).await.expect("it is here")[0].passes());
