@@ -14,7 +14,7 @@ use super::AdminState;
 use super::problem::Problem;
 use super::shared::{HISTORY_PARTS, Missing, Others, Scope, history as history_field};
 use crate::admin::input::Query;
-use crate::admin::status;
+use crate::admin::status::{self, Judgement};
 use crate::api::Level;
 use crate::record::history::{Counts, HistoryChunk, HistoryReport, MAX_MINUTES, STEP};
 use crate::record::metrics::Exposition;
@@ -128,8 +128,9 @@ const OPEN_METRICS: &[u8] = b"application/openmetrics-text";
     )))
 )]
 pub(super) async fn metrics(State(state): State<Arc<AdminState>>, headers: HeaderMap) -> impl IntoResponse {
-    let level = status::level(&state).await;
+    let Judgement { level, lockdowns } = status::judgement(&state).await;
     let verdict = Level::ALL.iter().map(|one| (one.as_str(), *one == level)).collect();
+    let gauges = Gauges { verdict, lockdowns, ..state.gauges() };
     let accepts_open_metrics =
         headers.get(ACCEPT).is_some_and(|accept| memchr::memmem::find(accept.as_bytes(), OPEN_METRICS).is_some());
     let (exposition, content_type) = if accepts_open_metrics {
@@ -137,5 +138,5 @@ pub(super) async fn metrics(State(state): State<Arc<AdminState>>, headers: Heade
     } else {
         (Exposition::Prometheus, "text/plain; version=0.0.4; charset=utf-8")
     };
-    ([(CONTENT_TYPE, content_type)], state.metrics.expose(Gauges { verdict, ..state.gauges() }, exposition))
+    ([(CONTENT_TYPE, content_type)], state.metrics.expose(gauges, exposition))
 }

@@ -10,7 +10,7 @@ use tokio::sync::{Mutex, mpsc};
 
 use super::session::{FailedAttempts, Sessions};
 use super::shared::PublishedStories;
-use super::status::LastLevel;
+use super::status::LastJudgement;
 use super::{AdminRules, GatewayIdentity, LoadedConfig, ReloadReport, ReloadRequest};
 use crate::listen::ListenAddress;
 use crate::listen::tls::NameExpiries;
@@ -72,7 +72,7 @@ pub struct AdminState {
     /// As bearers. They are counted apart, so that a program with an old token keeps nobody from the dashboard.
     pub(super) failed_bearers: FailedAttempts,
     /// Of the verdict, as the metrics show it.
-    pub(super) last_level: LastLevel,
+    pub(super) last_judgement: LastJudgement,
     draining: AtomicBool,
 }
 
@@ -117,7 +117,7 @@ impl AdminState {
             sessions: Sessions::default(),
             failed_attempts: FailedAttempts::default(),
             failed_bearers: FailedAttempts::default(),
-            last_level: LastLevel::default(),
+            last_judgement: LastJudgement::default(),
             draining,
         })
     }

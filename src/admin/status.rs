@@ -47,7 +47,7 @@ use crate::words::units::whole_seconds;
 )]
 async fn show(State(state): State<Arc<AdminState>>) -> Json<Status> {
     let known = KnownGateways::ask(&state).await;
-    Json(status(&state, known).await)
+    Json(status(&state, known).await.0)
 }
 
 /// The sum of all steps.
@@ -80,55 +80,79 @@ fn busiest_limit(report: &HistoryReport) -> Option<(String, u64)> {
     counted.max_by_key(|(_, denied)| *denied)
 }
 
-/// How long a scrape may show the level that was judged for one before: each judgement asks all gateways.
-const LEVEL_HOLDS: Duration = Duration::from_secs(2);
+/// How long a scrape may show what was judged for one before: each judgement asks all gateways.
+const JUDGEMENT_HOLDS: Duration = Duration::from_secs(2);
 
 /// A scrape waits so long for a judgement. In an outage of Redis it takes longer, and the metrics are needed then.
-const LEVEL_PATIENCE: Duration = Duration::from_millis(100);
+const JUDGEMENT_PATIENCE: Duration = Duration::from_millis(100);
 
-/// The level that was judged last, for the metrics.
+/// What the metrics show of the verdict.
+#[derive(Clone, Debug)]
+pub(in crate::admin) struct Judgement {
+    pub(in crate::admin) level: Level,
+    /// Each limit without a key, and whether it or a ban of it locks its routes for everyone.
+    pub(in crate::admin) lockdowns: Vec<(String, bool)>,
+}
+
+/// The last judgement, for the metrics.
 #[derive(Debug, Default)]
-pub(in crate::admin) struct LastLevel {
-    judged: parking_lot::Mutex<Option<(Instant, Level)>>,
+pub(in crate::admin) struct LastJudgement {
+    judged: parking_lot::Mutex<Option<(Instant, Judgement)>>,
     /// Only one judgement is under way.
     judging: Mutex<()>,
 }
 
-impl LastLevel {
-    fn fresh(&self) -> Option<Level> {
-        self.judged.lock().filter(|(judged, _)| judged.elapsed() < LEVEL_HOLDS).map(|(_, level)| level)
+impl LastJudgement {
+    fn fresh(&self) -> Option<Judgement> {
+        let judged = self.judged.lock();
+        judged.as_ref().filter(|(judged, _)| judged.elapsed() < JUDGEMENT_HOLDS).map(|(_, judgement)| judgement.clone())
     }
 }
 
-/// The level of the verdict, for a scrape. Where the judgement takes too long it is ready for the next one, and this one shows the
-/// level before it, or trouble where this gateway itself knows that the store is away.
-pub(in crate::admin) async fn level(state: &Arc<AdminState>) -> Level {
-    if let Some(level) = state.last_level.fresh() {
-        return level;
+/// The verdict, for a scrape. Where the judgement takes too long it is ready for the next one, and this one shows the one before
+/// it, or trouble where this gateway itself knows that the store is away.
+pub(in crate::admin) async fn judgement(state: &Arc<AdminState>) -> Judgement {
+    if let Some(judgement) = state.last_judgement.fresh() {
+        return judgement;
     }
-    let mut judgement = tokio::spawn(judge(Arc::clone(state)));
-    if let Ok(Ok(level)) = timeout(LEVEL_PATIENCE, &mut judgement).await {
-        return level;
+    let mut judging = tokio::spawn(judge(Arc::clone(state)));
+    if let Ok(Ok(judgement)) = timeout(JUDGEMENT_PATIENCE, &mut judging).await {
+        return judgement;
     }
-    if !state.gauges().store_up {
-        return Level::Trouble;
-    }
-    let before = state.last_level.judged.lock().map(|(_, level)| level);
+    let before = state.last_judgement.judged.lock().as_ref().map(|(_, judgement)| judgement.clone());
+    let is_up = state.gauges().store_up;
     match before {
-        Some(level) => level,
+        Some(before) => Judgement { level: if is_up { before.level } else { Level::Trouble }, ..before },
         // Nothing is said that was never judged.
-        None => judgement.await.unwrap_or(Level::Trouble),
+        None if is_up => judging.await.unwrap_or_else(|_| Judgement::of_trouble(state)),
+        None => Judgement::of_trouble(state),
     }
 }
 
-async fn judge(state: Arc<AdminState>) -> Level {
-    let _alone = state.last_level.judging.lock().await;
-    if let Some(level) = state.last_level.fresh() {
-        return level;
+impl Judgement {
+    fn of(level: Level, locks: &[Lock], state: &AdminState) -> Self {
+        let lockdowns = limits_of_everyone(state).into_iter().map(|(query, _)| {
+            let holds = locks.iter().any(|lock| lock.limit == *query.limit);
+            (query.limit.to_string(), holds)
+        });
+        Self { level, lockdowns: lockdowns.collect() }
     }
-    let level = status(&state, KnownGateways::ask(&state).await).await.verdict.level;
-    *state.last_level.judged.lock() = Some((Instant::now(), level));
-    level
+
+    /// Nothing is known but that it is not well.
+    fn of_trouble(state: &AdminState) -> Self {
+        Self::of(Level::Trouble, &[], state)
+    }
+}
+
+async fn judge(state: Arc<AdminState>) -> Judgement {
+    let _alone = state.last_judgement.judging.lock().await;
+    if let Some(judgement) = state.last_judgement.fresh() {
+        return judgement;
+    }
+    let (status, denials) = status(&state, KnownGateways::ask(&state).await).await;
+    let judgement = Judgement::of(status.verdict.level, &denials.locks, &state);
+    *state.last_judgement.judged.lock() = Some((Instant::now(), judgement.clone()));
+    judgement
 }
 
 // The path of the status.
@@ -251,8 +275,8 @@ impl GatewayIdentity {
 
 // What the status is made of.
 
-/// The status of this gateway, with what it knows of the others.
-async fn status(state: &AdminState, known: KnownGateways) -> Status {
+/// The status of this gateway, with what it knows of the others, and what the verdict was judged from besides.
+async fn status(state: &AdminState, known: KnownGateways) -> (Status, Denials) {
     let gauges = state.gauges();
     let mut status = Status {
         verdict: Verdict::default(),
@@ -272,7 +296,7 @@ async fn status(state: &AdminState, known: KnownGateways) -> Status {
     };
     let denials = Denials { locks: locks(state).await, busiest_limit: known.busiest_limit };
     status.verdict = Verdict::of(&status, &denials);
-    status
+    (status, denials)
 }
 
 /// Names whose certificates end together are one entry.
@@ -350,8 +374,8 @@ async fn locks(state: &AdminState) -> Vec<Lock> {
     locks
 }
 
-/// The limits that have one key for all requests, and the routes that have them. A limit of concurrent requests bounds load
-/// and locks nothing.
+/// The limits that have one key for all requests, and the routes that have them; no routes: the limit stands on every request. A
+/// limit of concurrent requests bounds load and locks nothing.
 fn limits_of_everyone(state: &AdminState) -> Vec<(LimitQuery, Vec<String>)> {
     let (policy, hashers) = (state.policy.load(), state.store.hashers());
     let of_everyone =
@@ -363,7 +387,8 @@ fn limits_of_everyone(state: &AdminState) -> Vec<(LimitQuery, Vec<String>)> {
             |route: &&Route| route.domain.is_none() && route.limits.iter().any(|id| usize::from(id.0) == place);
         let routes: Vec<_> = policy.routes.all().iter().filter(has_it).map(|route| route.name.to_string()).collect();
         let query = LimitQuery::new(&policy, &limit.name, &[], None, &hashers).ok()?;
-        (!routes.is_empty()).then_some((query, routes))
+        let is_everywhere = policy.everywhere.iter().any(|id| usize::from(id.0) == place);
+        (is_everywhere || !routes.is_empty()).then_some((query, routes))
     });
     queried.collect()
 }

@@ -82,7 +82,7 @@ pub struct Denials {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Lock {
     pub limit: String,
-    /// The routes that have the limit.
+    /// The routes that have the limit; none: it stands on every request.
     pub routes: Vec<String>,
     pub by: LockedBy,
     /// Whole seconds until a request passes again, as far as that is known.
@@ -139,14 +139,14 @@ impl Lock {
             LockedBy::Limit => format!("The limit {limit} locks"),
             LockedBy::Ban => format!("A ban of the limit {limit} locks"),
         };
-        let (noun, routes) = (if routes.len() == 1 { "route" } else { "routes" }, routes.join(", "));
+        let routes = match &routes[..] {
+            [] => "every route".to_owned(),
+            [route] => format!("the route {route}"),
+            several => format!("the routes {}", several.join(", ")),
+        };
         let seconds = usize::try_from(*seconds).unwrap_or(usize::MAX);
         let until = if seconds == 0 { String::new() } else { format!(", for {}", counted(seconds, "more second")) };
-        part(
-            "lockdown",
-            Level::Attack,
-            format!("{what} the {noun} {routes} for everyone, also with the right password{until}."),
-        )
+        part("lockdown", Level::Attack, format!("{what} {routes} for everyone, also with the right password{until}."))
     }
 }
 
@@ -439,6 +439,8 @@ mod tests {
         check(lock(LockedBy::Limit, &["login"], 42), Level::Attack, words);
         let words = "Under attack: A ban of the limit lockdown locks the routes a, b for everyone, also with the right password.";
         check(lock(LockedBy::Ban, &["a", "b"], 0), Level::Attack, words);
+        let words = "Under attack: The limit lockdown locks every route for everyone, also with the right password, for 1 more second.";
+        check(lock(LockedBy::Limit, &[], 1), Level::Attack, words);
     }
 
     #[test]

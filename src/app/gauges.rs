@@ -109,6 +109,7 @@ fn gauges(
         dropped_lines: sinks.dropped_lines(),
         gateway: sinks.gateway_name().get(),
         verdict: Vec::new(),
+        lockdowns: Vec::new(),
         certificates: Vec::new(),
     }
 }

@@ -90,7 +90,7 @@ impl Recorder {
         let routes: Vec<RouteMetrics> =
             [CountedRoute::NoRoute].into_iter().chain(named).map(RouteMetrics::new).collect();
         for route in policy.routes.all().iter().filter(|route| route.outcome.is_some()) {
-            drop(metrics.signed_in_after_failures(&route.name));
+            metrics.begin_outcomes(&route.name);
         }
         // Requests on no route are not waited for: every gateway has their series.
         routes[0].durations(metrics);

@@ -127,3 +127,24 @@ fn a_server_that_is_down_is_trouble_and_the_attack_is_named_beside_it() {
     let told = status(&gateway)["verdict"]["sentence"].as_str().expect("a sentence").to_owned();
     assert!(told.contains(" Under attack: ") && told.contains("Most by the limit pace: 24."), "{told}");
 }
+
+#[test]
+fn a_limit_of_every_request_locks_every_route_and_the_metrics_say_so() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!(
+        "admin: {{address: 127.0.0.1:0}}\nupstream: {}\nlimits:\n  - {{name: all, key: [], rate: 3/hour}}\n  \
+         - {{name: calm, key: [], rate: 1000/hour}}\n",
+        origin.url()
+    ));
+    let locked = |name: &str, value: u8| {
+        let metrics = gateway.admin_request("GET", "/metrics").send().text();
+        metrics.contains(&format!("portcullis_lockdown{{limit=\"{name}\"}} {value}\n"))
+    };
+    eventually("nothing is locked", || locked("all", 0) && locked("calm", 0));
+    for _ in 0..3 {
+        gateway.get("/").send();
+    }
+    let words = "The limit all locks every route for everyone, also with the right password, for ";
+    says(&gateway, "attack", words);
+    eventually("the limit is locked", || locked("all", 1) && locked("calm", 0));
+}

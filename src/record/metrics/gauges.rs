@@ -44,6 +44,8 @@ pub struct Gauges {
     pub lists: Vec<ListGauge>,
     /// Each level of the verdict, and whether it holds.
     pub verdict: Vec<(&'static str, bool)>,
+    /// Each limit without a key, and whether it or a ban of it locks its routes for everyone.
+    pub lockdowns: Vec<(String, bool)>,
     /// For each name of the certificates in use, the Unix time at which its certificate expires.
     pub certificates: Vec<(String, i64)>,
 }
@@ -66,6 +68,11 @@ impl ListGauge {
     /// Whether the source answers.
     pub fn is_up(&self) -> bool {
         self.answered.is_some() && self.failure.is_none()
+    }
+
+    /// How long ago the source answered last; `None`: it never did.
+    pub(super) fn age(&self, now: Timestamp) -> Option<Duration> {
+        Some(now.since(self.answered?))
     }
 }
 

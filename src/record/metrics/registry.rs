@@ -19,6 +19,7 @@ use crate::record::metrics::table::{
     RouteLabels, ServerLabels, SpanLabels, StoreLabels,
 };
 use crate::rules::decision::FoundKey;
+use crate::rules::outcome::Outcome;
 
 /// A reload keeps all counters: counters of kept names go on, counters of removed names stay readable.
 #[derive(Debug)]
@@ -82,8 +83,19 @@ impl Metrics {
         self.found_keys.lock().entry((Arc::clone(limit), found)).or_default().clone()
     }
 
-    /// Sign-ins on a route to accounts that failed before. It is there from the start of a route on, so that an alert sees the
-    /// first of them.
+    /// Begins the series of a route with an outcome at 0, so that an alert sees the first sign-ins grow.
+    pub(in crate::record) fn begin_outcomes(&self, route: &str) {
+        for outcome in Outcome::ALL {
+            drop(
+                self.counted
+                    .outcomes
+                    .get_or_create(&OutcomeLabels { route: route.to_owned(), outcome: outcome.as_str() }),
+            );
+        }
+        drop(self.signed_in_after_failures(route));
+    }
+
+    /// Sign-ins on a route to accounts that failed before.
     pub fn signed_in_after_failures(&self, route: &str) -> Counter {
         self.counted.signed_in_after_failures.get_or_create(&RouteLabels { route: route.to_owned() }).clone()
     }

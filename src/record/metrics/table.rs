@@ -14,6 +14,7 @@ use super::Histogram;
 use crate::record::metrics::gauges;
 use crate::record::metrics::gauges::{GaugeRow, counter, gauge, one, rows};
 use crate::record::metrics::route::{OfRoute, RouteFamily};
+use crate::words::clock;
 
 /// Makes a struct with a field for each row, and registers them.
 macro_rules! counted {
@@ -112,6 +113,12 @@ pub(super) const READ: &[GaugeRow] = &[
         |now| rows(&now.verdict, |(level, holds)| (vec![level], (*holds).into())),
     ),
     gauge(
+        "portcullis_lockdown",
+        "1 while a limit without a key, or a ban of it, locks its routes for everyone",
+        &["limit"],
+        |now| rows(&now.lockdowns, |(limit, holds)| (vec![limit], (*holds).into())),
+    ),
+    gauge(
         "portcullis_certificate_expiry_seconds",
         "The Unix time at which the certificate ends that clients are shown for a name",
         &["name"],
@@ -119,6 +126,12 @@ pub(super) const READ: &[GaugeRow] = &[
     ),
     gauge("portcullis_list_entries", "Decisions in force that a list has from its source", &["list"], |now| {
         rows(&now.lists, |list| (vec![&list.name], list.entries.into()))
+    }),
+    gauge("portcullis_list_age_seconds", "How long ago the source of a list answered last", &["list"], |now| {
+        let at = clock::wall();
+        let ages: Vec<_> =
+            now.lists.iter().filter_map(|list| Some((&list.name, list.age(at)?.as_secs_f64()))).collect();
+        rows(&ages, |(name, age)| (vec![name], (*age).into()))
     }),
     gauge("portcullis_list_source_up", "1 while the source of a list answers", &["list"], |now| {
         rows(&now.lists, |list| (vec![&list.name], list.is_up().into()))

@@ -22,6 +22,7 @@ fn counters_are_exposed_under_their_documented_names() {
         "portcullis_store_part{kind=\"memory\"} 0.25",
         "portcullis_list_entries{list=\"community\"} 12",
         "portcullis_list_source_up{list=\"community\"} 0",
+        "portcullis_lockdown{limit=\"login-lockdown\"} 1",
         "portcullis_connections 3",
         "portcullis_held_requests 2",
         "portcullis_config_reloads_total{result=\"failure\"} 1",
@@ -79,6 +80,7 @@ fn gauges() -> Gauges {
         dropped_lines: 0,
         gateway: Arc::new("eu-1".to_owned()),
         verdict: vec![("well", false), ("attack", true)],
+        lockdowns: vec![("login-lockdown".into(), true)],
         lists: vec![ListGauge {
             name: "community".into(),
             source: "http://127.0.0.1:8080".to_owned(),
