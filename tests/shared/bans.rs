@@ -114,11 +114,16 @@ fn a_ban_and_an_unban_are_everywhere_within_a_second_and_nobody_asks_redis_for_t
 fn many_addresses_are_banned_in_one_call_at_every_gateway() {
     let _alone = alone();
     let site = site(2);
-    let addresses: Vec<_> = (0..1000).map(|n| format!("10.{}.{}.1", n / 200, n % 200)).collect();
+    let (messages, all) = (calls(&site.redis, "publish"), commands(&site.redis));
+    let addresses: Vec<_> = (0..10_000).map(|n| format!("10.{}.{}.1", n / 200, n % 200)).collect();
     let answer = ban_by_hand(&site.gateways[0], &json!({"addresses": addresses, "for": "1h"}));
-    assert_eq!(answer["banned"].as_array().expect("a list").len(), 1000);
+    assert_eq!(answer["banned"].as_array().expect("a list").len(), 10_000);
+    // One message, and so one round trip, for each hundred.
+    let (messages, all) = (calls(&site.redis, "publish") - messages, commands(&site.redis) - all);
+    assert!(messages <= 102, "{messages} messages");
+    assert!(all <= 60_000.0, "{all} commands");
     for gateway in &site.gateways {
-        eventually("the bans are known", || listed(gateway).len() == 1000);
+        eventually("the bans are known", || listed(gateway).len() == 10_000);
     }
 }
 

@@ -13,8 +13,8 @@ use crate::store::redis::join_all;
 use crate::store::sessions::codec::KnownSession;
 use crate::store::{Sessions, StoreError};
 
-/// So many bans of one call wait for Redis together.
-const SENT_TOGETHER: usize = 256;
+/// So many bans of one call wait for Redis together: ten full calls of Redis.
+const SENT_TOGETHER: usize = 1000;
 
 impl Failover {
     /// Returns the ban, and whether it begins now: a ban that lasts already stays as it is. The work continues if the
