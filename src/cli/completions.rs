@@ -44,7 +44,7 @@ pub(in crate::cli) fn completions(mut program: Command, arguments: &Arguments) -
     let name = program.get_name().to_owned();
     let mut script = Vec::new();
     aot::generate(generator, &mut program, name, &mut script);
-    output::print_as_is(&with_names(shell, &String::from_utf8_lossy(&script)))?;
+    output::print_as_is(&with_names(shell, &String::from_utf8_lossy(&script), &program))?;
     Ok(Exit::Done)
 }
 
@@ -75,7 +75,7 @@ pub(super) const NAMED_THINGS: [NamedThing; 12] = [
     NamedThing { command: &["explain"], place: Place::Further, things: "descriptors" },
 ];
 
-/// Names are not words to expand: they are read line by line.
+/// Names are not words to expand: they are read line by line. Behind a selector, which ends in `=`, comes its value and no space.
 const BASH: &str = "\
 _portcullis_names() {
     local name
@@ -90,9 +90,12 @@ _portcullis_names() {
 
 const ZSH: &str = "
 _portcullis_names() {
-    local -a names
+    local -a names keys
     names=(${(f)\"$(portcullis completions --names \"$1\" --line \"$BUFFER\" 2> /dev/null)\"})
-    compadd \"${@:2}\" -a names
+    keys=(${(M)names:#*=})
+    names=(${names:#*=})
+    compadd -a names
+    compadd -S '' -a keys
 }
 
 _portcullis_limits() { _portcullis_names limits }
@@ -103,9 +106,9 @@ _portcullis_requests() { _portcullis_names requests }
 
 _portcullis_domains() { _portcullis_names domains }
 
-_portcullis_keys() { _portcullis_names keys -S '' }
+_portcullis_keys() { _portcullis_names keys }
 
-_portcullis_descriptors() { _portcullis_names descriptors -S '' }
+_portcullis_descriptors() { _portcullis_names descriptors }
 ";
 
 const FISH: &str = "\
@@ -124,6 +127,13 @@ pub(super) struct NamedThing {
     things: &'static str,
 }
 
+impl NamedThing {
+    /// Whether it stands behind no option.
+    fn is_argument(&self) -> bool {
+        !matches!(self.place, Place::Option(_))
+    }
+}
+
 /// Where an argument stands.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Place {
@@ -138,11 +148,11 @@ pub(super) enum Place {
 }
 
 /// The script, which asks for names where these are wanted.
-pub(super) fn with_names(shell: Shell, script: &str) -> String {
+fn with_names(shell: Shell, script: &str, program: &Command) -> String {
     match shell {
         Shell::Bash => in_bash(script),
         Shell::Zsh => in_zsh(script),
-        Shell::Fish => in_fish(script),
+        Shell::Fish => in_fish(script, program),
     }
 }
 
@@ -152,18 +162,23 @@ fn in_bash(script: &str) -> String {
     while let Some(line) = lines.next() {
         section = line.trim().strip_suffix(')').filter(|name| name.starts_with("portcullis__")).unwrap_or(section);
         let here = |thing: &&NamedThing| section == format!("portcullis__subcmd__{}", thing.command.join("__subcmd__"));
-        // The generated script offers options too that the help does not show.
-        written.extend([line.replace(" --names --line", "").as_str(), "\n"]);
-        for NamedThing { command, place, things } in NAMED_THINGS.iter().filter(here) {
+        let named = || NAMED_THINGS.iter().filter(here);
+        // The generated script offers options too that the help does not show, and options alone as the first argument.
+        let mut line = line.replace(" --names --line", "");
+        if named().any(|thing| thing.is_argument())
+            && let Some((condition, _)) = line.split_once(" || ${COMP_CWORD} -eq ")
+        {
+            line = format!("{condition} ]] ; then");
+        }
+        written.extend([line.as_str(), "\n"]);
+        for NamedThing { place, things, .. } in named() {
             match place {
-                Place::First | Place::Further | Place::All if line.trim_start().starts_with("opts=") => {
-                    let position = command.len() + 1;
-                    // The program tells from the line which arguments are there already.
+                // What is not the value of an option. The program tells from the line which arguments are there already.
+                Place::First | Place::Further | Place::All if line.trim() == "*)" => {
                     let _ = write!(
                         written,
-                        "            if [[ ${{cur}} != -* && ${{prev}} != -* && ${{COMP_CWORD}} -ge {position} ]] ; then\n                \
-                         _portcullis_names {things} \"${{cur}}\"\n                \
-                         [[ ${{#COMPREPLY[@]}} -eq 0 ]] || return 0\n            fi\n"
+                        "                    _portcullis_names {things} \"${{cur}}\"\n                    \
+                         [[ ${{#COMPREPLY[@]}} -eq 0 ]] || return 0\n"
                     );
                 }
                 Place::Option(option) if line.trim() == format!("--{option})") => {
@@ -211,7 +226,7 @@ fn in_zsh(script: &str) -> String {
     written
 }
 
-fn in_fish(script: &str) -> String {
+fn in_fish(script: &str, program: &Command) -> String {
     let mut written = FISH.to_owned();
     for line in script.lines() {
         let named = NAMED_THINGS.iter().find(|thing| {
@@ -228,10 +243,13 @@ fn in_fish(script: &str) -> String {
         }
         written.push('\n');
     }
-    let is_argument = |thing: &&NamedThing| !matches!(thing.place, Place::Option(_));
-    for NamedThing { command, things, .. } in NAMED_THINGS.iter().filter(is_argument) {
+    for NamedThing { command, things, .. } in NAMED_THINGS.iter().filter(|thing| thing.is_argument()) {
         let condition = fish_condition(command);
         let _ = writeln!(written, "complete -c portcullis -n \"{condition}\" -f -a '(__portcullis_names {things})'");
+    }
+    // Where the generated script says nothing, fish offers files.
+    for command in paths_without_arguments(program) {
+        let _ = writeln!(written, "complete -c portcullis -n \"{}\" -f", fish_condition(&command));
     }
     // The generated script offers the values of options alone.
     let recipes = RECIPES.iter().map(|recipe| recipe.name.to_owned()).collect();
@@ -242,6 +260,26 @@ fn in_fish(script: &str) -> String {
         let _ = writeln!(written, "complete -c portcullis -n \"{condition}\" -f -a '{values}'");
     }
     written
+}
+
+/// The commands whose only arguments are options.
+fn paths_without_arguments(program: &Command) -> Vec<Vec<&str>> {
+    let mut paths = Vec::new();
+    for command in program.get_subcommands() {
+        let inner: Vec<&Command> = command.get_subcommands().collect();
+        let all = if inner.is_empty() {
+            vec![(command, vec![])]
+        } else {
+            inner.into_iter().map(|it| (it, vec![command.get_name()])).collect()
+        };
+        for (command, mut path) in all {
+            path.push(command.get_name());
+            if command.get_positionals().next().is_none() {
+                paths.push(path);
+            }
+        }
+    }
+    paths
 }
 
 fn fish_condition(command: &[&str]) -> String {

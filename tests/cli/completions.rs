@@ -42,9 +42,26 @@ fn bash_completes_the_names_of_limits() {
 }
 
 #[test]
+fn bash_completes_the_names_of_limits_behind_options_of_either_kind() {
+    for (line, last, expected) in [
+        ("top --watch", "--watch", &["login-pace", "\\$\\(echo\\ no\\)\\ all"][..]),
+        ("top --minutes 5", "5", &["login-pace", "\\$\\(echo\\ no\\)\\ all"]),
+        ("top --by", "--by", &["denied", "requests", "failures"]),
+        ("bans add --limit login-pace --force", "--force", &["client_ip="]),
+    ] {
+        let count = line.split(' ').count() + 1;
+        let script = format!(
+            "source <(portcullis completions bash); COMP_LINE='portcullis {line} '; COMP_WORDS=(portcullis {line} ''); \
+             COMP_CWORD={count}; _portcullis portcullis '' {last}; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        );
+        assert_eq!(printed("bash", &[], &script), expected, "{line}");
+    }
+}
+
+#[test]
 fn zsh_completes_the_names_of_limits() {
     let script = "compdef() {}; source <(portcullis completions zsh); BUFFER='portcullis top '; \
-                  compadd() { print -rl -- $names }; _portcullis_limits; _portcullis_bans; \
+                  compadd() { print -rl -- ${(P)argv[-1]} }; _portcullis_limits; \
                   portcullis completions zsh | grep -c ':_portcullis_limits'";
     assert_eq!(printed("zsh", &["-f"], script), ["login-pace", "$(echo no) all", "", "5"]);
 }
@@ -116,7 +133,8 @@ fn zsh_completes_selectors_and_what_envoy_asks_about() {
     ] {
         let script = format!(
             "compdef() {{}}; source <(portcullis completions zsh); BUFFER='portcullis {line} '; \
-             compadd() {{ print -rl -- $names }}; _portcullis_{things}"
+             compadd() {{ for name in ${{(P)argv[-1]}}; do print -r -- $name; [[ $name == *= && $1 != -S ]] && print no; done }}; \
+             _portcullis_{things}; true"
         );
         let (_, expected) =
             WANTS_OTHERS.iter().find(|(known, _)| *known == line.replace("remove", "add")).expect("a line");
@@ -139,6 +157,15 @@ fn fish_completes_selectors_and_what_envoy_asks_about_and_files() {
         let mut expected = expected.to_vec();
         expected.sort_unstable();
         assert_eq!(names, expected, "{line}");
+    }
+}
+
+#[test]
+fn fish_offers_files_only_to_commands_and_options_that_take_some() {
+    for (line, expected) in [("check", &[][..]), ("bans list", &[]), ("health -c", &["envoy.yaml", "portcullis.yaml"])]
+    {
+        let script = format!("portcullis completions fish | source; complete -C 'portcullis {line} '");
+        assert_eq!(printed_beside_others("fish", &["--no-config"], &script), expected, "{line}");
     }
 }
 
