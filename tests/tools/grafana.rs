@@ -71,7 +71,7 @@ fn every_query_uses_metrics_that_exist_for_the_job_and_the_gateway_that_were_cho
 fn every_query_is_promql() {
     let mut rules = "groups:\n  - name: dashboard\n    rules:\n".to_owned();
     for (number, query) in queries(&dashboard()).iter().enumerate() {
-        let query = query.replace("$__rate_interval", "5m");
+        let query = query.replace("$__rate_interval", "5m").replace("$__range", "1h");
         let query = serde_json::to_string(&query).expect("a string");
         let _ = writeln!(rules, "      - {{record: \"query_{number}\", expr: {query}}}");
     }
