@@ -172,7 +172,7 @@ fn while_redis_is_away_it_is_said_who_knows_a_ban_and_what_stays_in_force() {
     let mut redis = RedisServer::start();
     let gateway = Gateway::with_token(format!(
         "admin: {{address: 127.0.0.1:0, token_file: token}}\nupstream: http://127.0.0.1:1\n\
-         store: {{redis: {{url: \"{}\"}}}}\nlimits: [{{name: pace, key: client_ip, rate: 5/hour}}]\n",
+         store: {{redis: {{url: \"{}\", timeout: 10s}}}}\nlimits: [{{name: pace, key: client_ip, rate: 5/hour}}]\n",
         redis.url()
     ));
     let add = |address: &str| bans(&gateway, &["add", address, "--for", "1h"]);

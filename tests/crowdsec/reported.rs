@@ -220,7 +220,7 @@ fn a_wrong_password_is_one_line_and_a_right_one_needs_no_restart() {
 #[test]
 fn in_a_fleet_the_gateway_where_a_ban_began_reports_it_once() {
     let (engine, redis) = (Engine::start(), RedisServer::start());
-    let store = format!("store: {{redis: {{url: \"{}\"}}}}\n", redis.url());
+    let store = format!("store: {{redis: {{url: \"{}\", timeout: 10s}}}}\n", redis.url());
     let gateways = [Site::start(&engine, &store), Site::start(&engine, &store)];
     gateways[0].ban_by_limit("127.0.0.7");
     become_these(&engine, &[("127.0.0.7", "portcullis/fast")]);

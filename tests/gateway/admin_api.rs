@@ -7,7 +7,7 @@ use crate::support::{Gateway, Origin, RedisServer, Request, eventually};
 /// In memory, and on a Redis: what the API says is the same.
 fn on_each_store(config: &str, check: impl Fn(&Gateway, &Origin)) {
     let redis = RedisServer::start();
-    for store in [String::new(), format!("store: {{redis: {{url: \"{}\"}}}}\n", redis.url())] {
+    for store in [String::new(), format!("store: {{redis: {{url: \"{}\", timeout: 10s}}}}\n", redis.url())] {
         let origin = Origin::start();
         let config = format!("admin: {{address: 127.0.0.1:0}}\nupstream: {}\n{store}{config}", origin.url());
         check(&Gateway::start(config), &origin);

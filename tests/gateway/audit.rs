@@ -114,7 +114,7 @@ fn a_stream_in_redis_has_an_entry_for_each_and_what_waited_while_redis_was_away(
     let mut redis = RedisServer::start();
     let origin = Origin::start();
     let gateway = Gateway::start(format!(
-        "upstream: {}\nstore: {{redis: {{url: \"{}\"}}}}\naudit: {{redis_stream: {{key: trail, max_entries: 1000}}}}\n{LIMITS}",
+        "upstream: {}\nstore: {{redis: {{url: \"{}\", timeout: 10s}}}}\naudit: {{redis_stream: {{key: trail, max_entries: 1000}}}}\n{LIMITS}",
         origin.url(),
         redis.url()
     ));

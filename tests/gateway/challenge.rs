@@ -182,7 +182,7 @@ fn a_deny_beside_a_challenge_is_a_deny_and_uses_up_no_proof() {
 fn gateways_of_one_redis_take_each_others_work_once() {
     let redis = RedisServer::start();
     let origin = Origin::start();
-    let store = format!("store: {{redis: {{url: '{}'}}}}\n{TWO}", redis.url());
+    let store = format!("store: {{redis: {{url: '{}', timeout: 10s}}}}\n{TWO}", redis.url());
     let (one, other) = (challenging(&origin, &store), challenging(&origin, &store));
     let proof = solve(&challenged(&one));
     assert_eq!(browsing(other.get("/")).status(), 429);

@@ -116,7 +116,7 @@ fn the_query_is_logged_only_where_that_is_wanted() {
 fn denials_can_be_counted_by_key_on_all_gateways_of_a_store_and_names_stay_apart() {
     let (redis, origin) = (RedisServer::start(), Origin::start());
     let config = format!(
-        "store: {{redis: {{url: \"{}\"}}}}\nupstream: {}\nlimits: [{{name: user, key: param.user, rate: 1/hour}}]",
+        "store: {{redis: {{url: \"{}\", timeout: 10s}}}}\nupstream: {}\nlimits: [{{name: user, key: param.user, rate: 1/hour}}]",
         redis.url(),
         origin.url()
     );

@@ -35,7 +35,7 @@ fn request(gateway: &Gateway, method: &str, target: &str) -> Request {
 #[test]
 fn every_answer_is_as_it_is_described() {
     let redis = RedisServer::start();
-    for store in [String::new(), format!("store: {{redis: {{url: \"{}\"}}}}\n", redis.url())] {
+    for store in [String::new(), format!("store: {{redis: {{url: \"{}\", timeout: 10s}}}}\n", redis.url())] {
         let (_origin, gateway) = with_a_store(&store);
         let description = ApiDescription::of(&gateway);
         assert_eq!(gateway.get("/").status(), 200);

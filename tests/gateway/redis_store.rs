@@ -34,7 +34,7 @@ fn the_start_says_where_counts_are_kept_and_no_password() {
     let origin = Origin::start();
     let url = format!("redis://:s3cret@{}/0", redis.address());
     let gateway = Gateway::start(format!(
-        "upstream: {}\nadmin: {{address: 127.0.0.1:0}}\nstore: {{redis: {{url: \"{url}\", key_prefix: \"{{site}}\"}}{LIMITED}",
+        "upstream: {}\nadmin: {{address: 127.0.0.1:0}}\nstore: {{redis: {{url: \"{url}\", timeout: 10s, key_prefix: \"{{site}}\"}}{LIMITED}",
         origin.url()
     ));
     let expected = format!("counts are kept in redis at {} (single), prefix {{site}}", redis.address());
@@ -231,7 +231,7 @@ fn a_user_with_the_rights_of_the_book_is_enough() {
     let user = [&["ACL", "SETUSER", "gate", "on", ">s3cret"][..], &RIGHTS.split(' ').collect::<Vec<_>>()].concat();
     assert_eq!(redis.cli(&user), "OK");
     let gateway = Gateway::start(format!(
-        "admin: {{address: 127.0.0.1:0}}\nupstream: {}\nstore: {{redis: {{url: \"redis://gate:s3cret@{}/0\"}}\n\
+        "admin: {{address: 127.0.0.1:0}}\nupstream: {}\nstore: {{redis: {{url: \"redis://gate:s3cret@{}/0\", timeout: 10s}}\n\
          }}\nlimits:\n  - {{name: all, key: client_ip, rate: 2/hour; 5000/day}}\n  - {{name: flight, key: [], concurrent: 5}}\n",
         origin.url(),
         redis.address()

@@ -9,7 +9,7 @@ use crate::bans::{api, listed, post, wait};
 use crate::support::{Gateway, Origin, RedisServer, Stopwatch, eventually};
 
 fn on(redis: &RedisServer, origin: &Origin, rest: &str) -> Gateway {
-    let store = format!("store: {{redis: {{url: \"{}\"}}}}", redis.url());
+    let store = format!("store: {{redis: {{url: \"{}\", timeout: 10s}}}}", redis.url());
     Gateway::start(format!("admin: {{address: 127.0.0.1:0}}\nupstream: {}\n{store}\n{rest}", origin.url()))
 }
 

@@ -405,7 +405,7 @@ fn a_client_that_hangs_up_is_signed_in_all_the_same() {
         Answer::new(302, &headers, "").after(Duration::from_millis(200))
     });
     let redis = RedisServer::start();
-    for top in [String::new(), format!("store: {{redis: {{url: \"{}\"}}}}", redis.url())] {
+    for top in [String::new(), format!("store: {{redis: {{url: \"{}\", timeout: 10s}}}}", redis.url())] {
         let gateway = Gateway::start(config(&origin, &top, COOKIES));
         let before = origin.count();
         let mut client = gateway.connect();
@@ -433,7 +433,7 @@ fn a_reload_keeps_sessions() {
 fn gateways_of_one_redis_know_the_same_people() {
     let origin = Application::start();
     let redis = RedisServer::start();
-    let text = config(&origin, &format!("store: {{redis: {{url: \"{}\"}}}}", redis.url()), COOKIES);
+    let text = config(&origin, &format!("store: {{redis: {{url: \"{}\", timeout: 10s}}}}", redis.url()), COOKIES);
     let (one, other) = (Gateway::start(&text), Gateway::start(&text));
     let alice = signed_in(&one, "alice");
     // The answer is held until all know.
