@@ -111,7 +111,8 @@ const MOST_WAITING: usize = 10_000;
 pub async fn watch_sign_ins(state: Arc<AdminState>) {
     let mut ticks = interval(LOOK_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut waiting: VecDeque<(Instant, Success)> = VecDeque::new();
+    // Each with the failures before it on this gateway.
+    let mut waiting: VecDeque<(Instant, Success, Failures)> = VecDeque::new();
     loop {
         ticks.tick().await;
         let now = wall();
@@ -120,15 +121,14 @@ pub async fn watch_sign_ins(state: Arc<AdminState>) {
             if state.attacks.is_told_now(&success, &failures, now) {
                 tell(&state, success, &failures);
             } else if state.records.is_some() && waiting.len() < MOST_WAITING {
-                waiting.push_back((Instant::now(), success));
+                waiting.push_back((Instant::now(), success, failures));
             }
         }
-        if waiting.front().is_some_and(|(came, _)| came.elapsed() >= OTHERS_KNOWN_AFTER) {
+        if waiting.front().is_some_and(|(came, ..)| came.elapsed() >= OTHERS_KNOWN_AFTER) {
             // Whoever came meanwhile is looked at again, where the others may have written since.
             let known = failures_of_others(&state).await;
-            let ripe = waiting.iter().take_while(|(came, _)| came.elapsed() >= OTHERS_KNOWN_AFTER).count();
-            for (_, success) in waiting.drain(..ripe) {
-                let mut failures = state.attacks.failures_of(success.account.id, now);
+            let ripe = waiting.iter().take_while(|(came, ..)| came.elapsed() >= OTHERS_KNOWN_AFTER).count();
+            for (_, success, mut failures) in waiting.drain(..ripe) {
                 known.iter().filter_map(|of| of.get(&success.account.id)).for_each(|seen| failures.add(seen));
                 if state.attacks.is_told_now(&success, &failures, now) {
                     tell(&state, success, &failures);
