@@ -17,6 +17,7 @@ use crate::rules::key::KeyHash;
 use crate::rules::outcome::{Outcome, OutcomeRule};
 use crate::store::{AnyStore, Store};
 use crate::wire::head::Fields;
+use crate::words::pending_reservations::ToldLater;
 
 /// Everything that the store has reserved for one request, and what its answer meant. It is settled exactly once, at the
 /// latest when it is dropped.
@@ -88,9 +89,11 @@ impl Reservation {
         live.policy.routes.get(pending.route).outcome.as_ref()
     }
 
-    /// Whether the client is a known one of the name in the request. `None`: nothing waits for the outcome.
-    pub fn is_known_client(&self) -> Option<bool> {
-        Some(self.reserved.as_ref()?.pending.as_ref()?.pending.is_known_client)
+    /// Whether the client is a known one of the name in the request, as far as that was asked, and as the store tells after a
+    /// success. `None`: nothing waits for the outcome.
+    pub fn is_known_client(&self) -> Option<(bool, ToldLater)> {
+        let pending = &self.reserved.as_ref()?.pending.as_ref()?.pending;
+        Some((pending.is_known_client, pending.was_known.clone()))
     }
 
     /// Whether concurrency slots are given back at the end of the request.

@@ -1,10 +1,10 @@
 //! Counts, for each key, the reservations of this process whose outcome is not known yet, and the resets meanwhile.
 //!
 //! The rules see a [`ReservationGuard`] as an opaque value: a store makes it, a request holds it, and only the store
-//! asks it anything.
+//! asks it anything. So they do a [`ToldLater`], which a request holds and a store tells.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use crate::words::clock::Timestamp;
 
@@ -143,3 +143,53 @@ impl PartialEq for ReservationGuard {
 }
 
 impl Eq for ReservationGuard {}
+
+// What a store tells of a request that has ended.
+
+/// A yes or no that a store tells later, if at all. Clones are told together. By default nobody asks, and nothing is told.
+#[derive(Clone, Debug, Default)]
+pub struct ToldLater(Option<Arc<AtomicU8>>);
+
+const NO: u8 = 1;
+const YES: u8 = 2;
+
+impl ToldLater {
+    /// Somebody asks.
+    pub fn asked() -> Self {
+        Self(Some(Arc::default()))
+    }
+
+    /// What is told last holds.
+    pub fn tell(&self, is_so: bool) {
+        if let Some(told) = &self.0 {
+            told.store(if is_so { YES } else { NO }, Ordering::Release);
+        }
+    }
+
+    /// `None`: it was not told yet, or nobody asks.
+    pub fn told(&self) -> Option<bool> {
+        match self.0.as_ref()?.load(Ordering::Acquire) {
+            NO => Some(false),
+            YES => Some(true),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_clones_are_told_and_who_does_not_ask_is_not() {
+        let asked = ToldLater::asked();
+        assert_eq!(asked.told(), None);
+        asked.clone().tell(false);
+        assert_eq!(asked.told(), Some(false));
+        asked.tell(true);
+        assert_eq!(asked.clone().told(), Some(true));
+        let unasked = ToldLater::default();
+        unasked.tell(true);
+        assert_eq!(unasked.told(), None);
+    }
+}

@@ -93,6 +93,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "word",
             "recipes",
             "clock",
+            "pending_reservations",
             "crowdsec",
             "digits",
             "files",
@@ -113,6 +114,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         &[
             "word",
             "timer",
+            "pending_reservations",
             "base64",
             "digits",
             "corpus",

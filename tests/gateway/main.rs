@@ -7,6 +7,7 @@ mod admin_api;
 mod admin_config;
 mod advice;
 mod advice_mended;
+mod after_failures;
 mod audit;
 mod bad_bodies;
 mod bad_input;

@@ -14,6 +14,7 @@ use portcullis::store::any_store::Nodes;
 use portcullis::store::redis::{HashSlot, Mode};
 use portcullis::store::{Failover, Observer, Store, memory, redis};
 use portcullis::words::clock::Clock;
+use portcullis::words::pending_reservations::ToldLater;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{RedisCluster, RedisServer, eventually, within};
@@ -107,7 +108,12 @@ async fn in_a_cluster_a_client_is_known_and_slots_come_back_wherever_they_are() 
         let settlements = charged.iter().map(|(key, charged)| Settlement::TakeBack { key: *key, rule: &rule, charged });
         gateway.store.settle(&settlements.collect::<Vec<_>>()).await.expect("they answer");
     }
-    let remember = Settlement::Remember { of: known, most: NonZeroU32::MIN, keep: Duration::from_secs(60) };
+    let remember = Settlement::Remember {
+        of: known,
+        most: NonZeroU32::MIN,
+        keep: Duration::from_secs(60),
+        was_known: ToldLater::default(),
+    };
     gateway.store.settle(&[remember]).await.expect("they answer");
     let other = Gateway::start(Mode::Cluster, &urls).await;
     for round in 0..4 {

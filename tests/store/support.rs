@@ -9,6 +9,7 @@ use portcullis::rules::key::KeyHash;
 use portcullis::rules::limit::{Algorithm, AlgorithmName, Count, Rule};
 use portcullis::store::Store;
 use portcullis::words::clock::Timestamp;
+use portcullis::words::pending_reservations::ToldLater;
 
 /// A store under test, fresh, and the hand of its clock.
 pub(crate) trait Fixture: Send + Sync + 'static {
@@ -250,10 +251,14 @@ pub(crate) async fn forget<F: Fixture>(fixture: &F, name: &str) {
 }
 
 /// Tells a store that a client succeeded as this subject: it is known for so many seconds, one of `most`.
-pub(crate) async fn remember<F: Fixture>(fixture: &F, subject: &str, client: &str, most: u32, seconds: u64) {
+/// Returns whether it was a known one before.
+pub(crate) async fn remember<F: Fixture>(fixture: &F, subject: &str, client: &str, most: u32, seconds: u64) -> bool {
+    let was_known = ToldLater::asked();
     let of = known_client(fixture, subject, client);
     let most = NonZeroU32::new(most).expect("above zero");
-    settle(fixture, Settlement::Remember { of, most, keep: Duration::from_secs(seconds) }).await;
+    let keep = Duration::from_secs(seconds);
+    settle(fixture, Settlement::Remember { of, most, keep, was_known: was_known.clone() }).await;
+    was_known.told().expect("the store tells it")
 }
 
 async fn settle<F: Fixture>(fixture: &F, settlement: Settlement<'_>) {

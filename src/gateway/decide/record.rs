@@ -78,7 +78,7 @@ pub(in crate::gateway) fn sign_in(
     plan: &impl ShownPlan,
     store: &AnyStore,
 ) -> Option<Box<SignInAttempt>> {
-    let is_known_client = reservation.is_known_client()?;
+    let (is_known_client, was_known) = reservation.is_known_client()?;
     let shown = |(limit, hash)| {
         let key = || Arc::new(plan.operator_key(&store.hashers(), limit, hash).unwrap_or_default());
         (limit, hash, live.recorder.keys_of(limit).shown_key(hash, key))
@@ -87,7 +87,8 @@ pub(in crate::gateway) fn sign_in(
         let key = || Arc::new(OperatorKey::of_client(network));
         (client, live.recorder.clients().shown_key(client, key))
     });
-    Some(Box::new(SignInAttempt { client, keys: plan.counted_keys().map(shown).collect(), is_known_client }))
+    let keys = plan.counted_keys().map(shown).collect();
+    Some(Box::new(SignInAttempt { client, keys, is_known_client, was_known }))
 }
 
 // The story of a request that is denied or held, and the counts of who asks most. A request that passes at once is only

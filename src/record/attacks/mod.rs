@@ -36,6 +36,7 @@ use crate::rules::key::{KeyHash, OperatorKey};
 use crate::rules::limit::LimitId;
 use crate::rules::outcome::Outcome;
 use crate::words::clock::Timestamp;
+use crate::words::pending_reservations::ToldLater;
 
 /// What is known of a sign-in before its answer: of a request on a route with an `outcome`.
 #[derive(Clone, Debug, Default)]
@@ -44,8 +45,10 @@ pub struct SignInAttempt {
     pub client: Option<(KeyHash, Arc<OperatorKey>)>,
     /// The keys under which limits count the request.
     pub keys: SmallVec<[(LimitId, KeyHash, Arc<OperatorKey>); 2]>,
-    /// Whether its client is a known one of the account.
+    /// Whether its client is a known one of the account, as far as that was asked before.
     pub is_known_client: bool,
+    /// Whether it was, as the store tells after a success.
+    pub was_known: ToldLater,
 }
 
 /// Tells accounts apart, on all gateways alike.
@@ -113,6 +116,7 @@ struct Note {
 #[derive(Debug)]
 struct SuccessNote {
     is_known_client: bool,
+    was_known: ToldLater,
     request_id: Box<str>,
     channels: Vec<Arc<WebhookChannel>>,
 }
@@ -125,6 +129,8 @@ pub struct Success {
     pub client: IpAddr,
     pub account: Account,
     pub request_id: Box<str>,
+    /// Whether the client was a known one of the account.
+    was_known: ToldLater,
     /// The webhooks that its route notifies.
     pub channels: Vec<Arc<WebhookChannel>>,
 }
@@ -166,6 +172,7 @@ impl Attacks {
             agent: agent_text(request.user_agent.unwrap_or_default()).into(),
             success: is_success.then(|| SuccessNote {
                 is_known_client: attempt.is_known_client,
+                was_known: attempt.was_known.clone(),
                 request_id: request.request_id.into(),
                 channels: channels.to_vec(),
             }),
@@ -200,9 +207,10 @@ impl Attacks {
         self.gathered.lock().accounts.failures_of(account, now)
     }
 
-    /// Whether so many failures are worth an event, which is told once for each client of the account.
+    /// Whether so many failures are worth an event, which is told once for each client of the account, and of no known one.
     pub fn is_told_now(&self, success: &Success, failures: &Failures, now: Timestamp) -> bool {
         failures.count >= ENOUGH_FAILURES
+            && success.was_known.told() != Some(true)
             && self.gathered.lock().accounts.note_told(success.account.id, success.client, now)
     }
 
@@ -307,9 +315,9 @@ impl Gathered {
         let kind = if success.is_some() { SignalKind::SignedIn } else { SignalKind::Failed };
         match (success, &account) {
             (None, Some(account)) => self.accounts.add_failure(account.id, client, at),
-            (Some(SuccessNote { is_known_client: false, request_id, channels }), Some(account)) => {
+            (Some(SuccessNote { is_known_client: false, was_known, request_id, channels }), Some(account)) => {
                 let (account, route) = (account.clone(), Arc::clone(&route));
-                self.successes.push(Success { at, route, client, account, request_id, channels });
+                self.successes.push(Success { at, route, client, account, request_id, was_known, channels });
             }
             _ => {}
         }

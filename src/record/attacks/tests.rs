@@ -12,7 +12,7 @@ fn note(attacks: &Attacks, client: [u8; 4], account: &str, is_success: bool, is_
     let part = OperatorPart { selector: "param.u".into(), value: account.into(), masked: Some("x***".into()) };
     let key = Arc::new(OperatorKey { parts: vec![part] });
     let keys = [(LimitId(0), KeyHash(1), key)].into_iter().collect();
-    let attempt = SignInAttempt { client: None, keys, is_known_client };
+    let attempt = SignInAttempt { client: None, keys, is_known_client, was_known: ToldLater::default() };
     let outcome = if is_success { Outcome::Success } else { Outcome::Failure };
     let record = RequestRecord {
         identity: samples::identity(client),

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use crate::rules::key::KeyHash;
 use crate::rules::limit::{Count, OnFailure, Rule, Standings};
 use crate::words::clock::Timestamp;
-use crate::words::pending_reservations::ReservationGuard;
+use crate::words::pending_reservations::{ReservationGuard, ToldLater};
 
 /// All charges of one request. A store decides them in one step.
 ///
@@ -157,8 +157,16 @@ pub enum SettlementOf<R, I, C, K> {
     Charge { key: KeyHash, rule: R, items: I },
     /// Resets a key.
     Reset(K),
-    /// Remembers a known client for `keep`, and only the latest `most` clients of its user name.
-    Remember { of: KnownClientKey, most: NonZeroU32, keep: Duration },
+    /// Remembers a known client for `keep`, and only the latest `most` clients of its user name. The store tells whether it was
+    /// a known one before.
+    Remember {
+        of: KnownClientKey,
+        most: NonZeroU32,
+        keep: Duration,
+        /// Not sent: nobody asks in another process.
+        #[serde(skip)]
+        was_known: ToldLater,
+    },
 }
 
 /// A settlement that borrows from the policy and from its request.
@@ -293,7 +301,9 @@ impl OwnedSettlement {
             }
             Settlement::Charge { key, rule, items } => Self::Charge { key, rule: rule.clone(), items: items.clone() },
             Settlement::Reset(key) => Self::Reset(OwnedReset { key, charged: None }),
-            Settlement::Remember { of, most, keep } => Self::Remember { of, most, keep },
+            Settlement::Remember { of, most, keep, .. } => {
+                Self::Remember { of, most, keep, was_known: ToldLater::default() }
+            }
         }
     }
 

@@ -12,6 +12,7 @@ use crate::rules::decision::plan::{PlannedCharges, PlannedLimit};
 use crate::rules::key::KeyHash;
 use crate::rules::limit::{Action, Detail, LimitId};
 use crate::rules::route::{RouteId, UpstreamId};
+use crate::words::pending_reservations::ToldLater;
 use crate::words::pool::Pooled;
 
 /// The combined result of the rulings of all limits.
@@ -63,8 +64,11 @@ impl Plan<'_, '_> {
         let sign_in = self.sign_in.clone().filter(|_| passes);
         let is_known_client =
             client.is_some_and(|client| client.device.is_known) || verdicts.iter().any(|verdict| verdict.is_exempt);
+        // The limits ask the store only where one of them spares known clients.
+        let is_asked = known_client.is_some() && !is_known_client;
+        let was_known = if is_asked { ToldLater::asked() } else { ToldLater::default() };
         let charges = pending;
-        Some(Box::new(PendingOutcome { route, charges, known_client, enrollment, sign_in, is_known_client }))
+        Some(Box::new(PendingOutcome { route, charges, known_client, enrollment, sign_in, is_known_client, was_known }))
     }
 }
 

@@ -18,6 +18,7 @@ use crate::rules::outcome::Outcome;
 use crate::rules::route::{KnownBy, KnownClients, Route, RouteId, SessionRule};
 use crate::wire::head::Fields;
 use crate::words::clock::Timestamp;
+use crate::words::pending_reservations::ToldLater;
 use crate::words::signing::KeyRing;
 
 /// No limit has a name like this: names have no space.
@@ -182,8 +183,10 @@ pub struct PendingOutcome {
     pub enrollment: Option<DeviceEnrollment>,
     /// How to tell whether a success belongs to the name in the request. `None`: every success does.
     pub sign_in: Option<Box<PendingSignIn>>,
-    /// Whether the client is a known one of the name in the request.
+    /// Whether the client is a known one of the name in the request, as far as that was asked before.
     pub is_known_client: bool,
+    /// Whether it was, as the store tells when it remembers the client.
+    pub was_known: ToldLater,
 }
 
 /// A key of a limit that the request passed, for which the outcome matters.
@@ -231,7 +234,8 @@ impl PendingOutcome {
         if let Some((route, of)) = known
             && let Some(clients) = &policy.routes.get(*route).known_clients
         {
-            settlements.push(Settlement::Remember { of: *of, most: clients.remember, keep: clients.keep });
+            let (most, was_known) = (clients.remember, self.was_known.clone());
+            settlements.push(Settlement::Remember { of: *of, most, keep: clients.keep, was_known });
         }
         settlements
     }

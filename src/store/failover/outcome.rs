@@ -10,6 +10,7 @@ use crate::rules::key::KeyHash;
 use crate::store::failover::outage::{SlotLocation, local_client, share};
 use crate::store::key_ring;
 use crate::store::unsettled::was_reset;
+use crate::words::pending_reservations::ToldLater;
 
 impl Failover {
     /// Whether reservations of this key wait for their outcome in this process, or may be made by a decision under way.
@@ -52,8 +53,10 @@ impl Failover {
             Settlement::Charge { key, rule, items } => self.local.charge_now(key_ring::local_key(key), rule, items),
             // Reset here only after Redis: a decision in between would be mirrored again.
             Settlement::Reset(_) => {}
-            Settlement::Remember { of, most, keep } => {
-                self.local.settle_now(&Settlement::Remember { of: local_client(of), most, keep });
+            // Where Redis answers, it has the last word on whether the client was known.
+            Settlement::Remember { of, most, keep, ref was_known } => {
+                let (of, was_known) = (local_client(of), was_known.clone());
+                self.local.settle_now(&Settlement::Remember { of, most, keep, was_known });
             }
         }
         Some(settlement.clone())
@@ -63,7 +66,8 @@ impl Failover {
     /// known.
     pub(super) fn remember_known_client(&self, local_batch: &Batch<'_>) {
         for of in &local_batch.known {
-            self.local.settle_now(&Settlement::Remember { of: *of, most: REMEMBERED_CLIENTS, keep: REMEMBERED_FOR });
+            let (most, keep, was_known) = (REMEMBERED_CLIENTS, REMEMBERED_FOR, ToldLater::default());
+            self.local.settle_now(&Settlement::Remember { of: *of, most, keep, was_known });
         }
     }
 }

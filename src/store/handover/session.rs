@@ -227,8 +227,8 @@ impl PredecessorReservations {
                 let _charged = charged.map(|charged| self.settled(store, key, &charged));
                 store.settle_now(&Settlement::Reset(key));
             }
-            OwnedSettlement::Remember { of, most, keep } => {
-                store.settle_now(&Settlement::Remember { of, most, keep });
+            OwnedSettlement::Remember { of, most, keep, was_known } => {
+                store.settle_now(&Settlement::Remember { of, most, keep, was_known });
             }
         }
     }

@@ -33,7 +33,7 @@ use crate::store::handover::moving_keys::{Arrival, KeysPiece};
 use crate::store::memory::MemorySettings;
 use crate::store::{MemoryStore, MovableStore, Store, StoreError};
 use crate::words::clock::{Clock, ManualClock, Timestamp};
-use crate::words::pending_reservations::PendingReservations;
+use crate::words::pending_reservations::{PendingReservations, ToldLater};
 
 fn store(clock: &ManualClock) -> MovableStore {
     memory(clock).into()
@@ -280,7 +280,12 @@ fn settlements_and_verdicts_have_the_bytes_that_they_always_had() {
         Settlement::Keep { key, rule, items, charged },
         Settlement::Charge { key, rule, items },
         Settlement::Reset(key),
-        Settlement::Remember { of: KnownClientKey { subject: key, client: 8 }, most, keep },
+        Settlement::Remember {
+            of: KnownClientKey { subject: key, client: 8 },
+            most,
+            keep,
+            was_known: ToldLater::default(),
+        },
     ];
     let verdict = Verdict { retry_after: Some(keep), charged: Some(charged.clone()), ..Verdict::exempt() };
     let owned = settlements.iter().map(OwnedSettlement::of).collect::<Vec<_>>();

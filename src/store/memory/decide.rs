@@ -184,10 +184,10 @@ impl MemoryStore {
                 if was_reset { self.try_charge(key, rule, items) } else { Ok(()) }
             }
             Settlement::Reset(key) => self.try_reset(key, None),
-            Settlement::Remember { of, most, keep } => {
+            Settlement::Remember { of, most, keep, ref was_known } => {
                 let _here = self.here()?;
                 let now = self.clock.now();
-                self.known_clients.remember(of, most, now + keep, now);
+                was_known.tell(self.known_clients.remember(of, most, now + keep, now));
                 Ok(())
             }
         }

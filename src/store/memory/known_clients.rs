@@ -64,10 +64,11 @@ impl KnownClientTable {
         clients.unwrap_or_default().iter().any(|client| client.item == of.client && now < client.until)
     }
 
-    /// Makes the client the latest known client of the subject, which keeps `most` of them.
-    pub(super) fn remember(&self, of: KnownClientKey, most: NonZeroU32, until: Timestamp, now: Timestamp) {
+    /// Makes the client the latest known client of the subject, which keeps `most` of them. Returns whether it was a known one
+    /// before.
+    pub(super) fn remember(&self, of: KnownClientKey, most: NonZeroU32, until: Timestamp, now: Timestamp) -> bool {
         if self.most == 0 {
-            return;
+            return false;
         }
         let mut subjects = self.subjects.lock();
         subjects.successes += 1;
@@ -75,11 +76,13 @@ impl KnownClientTable {
         let subject =
             subjects.clients.entry(of.subject).or_insert_with(|| SubjectClients { last, clients: Vec::new() });
         subject.last = last;
+        let was_known = subject.clients.iter().any(|client| client.item == of.client && now < client.until);
         subject.clients.retain(|client| client.item != of.client && now < client.until);
         subject.clients.insert(0, KnownClient { item: of.client, until });
         subject.clients.truncate(most.get() as usize);
         subjects.order.push_back((last, of.subject));
         subjects.make_room(self.most, now);
+        was_known
     }
 
     pub(super) fn mark(&self) -> KnownClientsMark {

@@ -56,6 +56,14 @@ pub(crate) async fn who_names_nobody_is_not_known(fixture: impl Fixture) {
     assert!(!ask_as(&fixture, &[(&limit, "key")], &[]).await[0].is_exempt);
 }
 
+pub(crate) async fn whether_it_was_known_is_told_when_it_is_remembered(fixture: impl Fixture) {
+    assert!(!remember(&fixture, "alice", "home", 2, DAY).await);
+    assert!(remember(&fixture, "alice", "home", 2, DAY).await);
+    assert!(!remember(&fixture, "bob", "home", 2, DAY).await);
+    assert!(!remember(&fixture, "alice", "work", 2, DAY).await && !remember(&fixture, "alice", "train", 2, DAY).await);
+    assert!(!remember(&fixture, "alice", "home", 2, DAY).await, "others have taken its place");
+}
+
 pub(crate) async fn the_latest_clients_are_known_and_no_more(fixture: impl Fixture) {
     for client in ["one", "two", "three", "four"] {
         remember(&fixture, "alice", client, 3, DAY).await;

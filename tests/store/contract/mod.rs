@@ -109,6 +109,7 @@ macro_rules! hold_to_outcomes {
                 a_client_is_known_to_one_subject_and_not_to_another,
                 a_client_is_known_when_it_is_so_for_every_subject,
                 who_names_nobody_is_not_known,
+                whether_it_was_known_is_told_when_it_is_remembered,
                 the_latest_clients_are_known_and_no_more,
                 who_succeeds_again_is_the_latest,
                 a_client_is_known_for_a_while;

@@ -267,7 +267,7 @@ pub(in crate::store::redis) fn read(value: &Value, charges: &[&Charge<'_>]) -> O
 }
 
 /// Reads the answer to settlements: whether the message to all gateways could be sent, the moment, and the places of
-/// the settlements whose key has room again.
+/// the settlements whose key has room again, or whose client was known before.
 pub(in crate::store::redis) fn settled(value: &Value) -> Option<(bool, Timestamp, Vec<usize>)> {
     let Value::Array(numbers) = value else { return None };
     let number = |value: &Value| if let Value::Int(number) = value { Some(*number) } else { None };

@@ -25,6 +25,8 @@ pub struct SettleOutcome {
     pub reopened: Vec<KeyHash>,
     /// The keys that were reset, and when, by the clock of their server.
     pub resets: Vec<(KeyHash, Timestamp)>,
+    /// The subjects for which a client was remembered, and whether it was a known one before.
+    pub remembered: Vec<(KeyHash, bool)>,
 }
 
 impl SettleOutcome {
@@ -37,7 +39,14 @@ impl SettleOutcome {
 impl RedisCore {
     /// Settles what Redis counts. A settlement without an answer is never sent again; its charge then stays.
     pub(in crate::store::redis) async fn settle(&self, settlements: &[Settlement<'_>]) -> SettleOutcome {
-        self.settle_all(settlements.iter().filter_map(|settlement| self.entry(settlement))).await
+        let settled = self.settle_all(settlements.iter().filter_map(|settlement| self.entry(settlement))).await;
+        for settlement in settlements {
+            let Settlement::Remember { of, was_known, .. } = settlement else { continue };
+            if let Some((_, was)) = settled.remembered.iter().find(|(subject, _)| *subject == of.subject) {
+                was_known.tell(*was);
+            }
+        }
+        settled
     }
 
     /// Gives slots back. A slot whose call fails ends with its lease.
@@ -64,6 +73,7 @@ impl RedisCore {
             all.complete &= settled.complete;
             all.reopened.extend(settled.reopened);
             all.resets.extend(settled.resets);
+            all.remembered.extend(settled.remembered);
         }
         all
     }
@@ -79,12 +89,21 @@ impl RedisCore {
         let Some((published, moment, places)) = answer.ok().and_then(|answer| invocation::settled(&answer)) else {
             return SettleOutcome::default();
         };
-        let reopened = places.into_iter().filter_map(|place| entries.get(place)).map(|entry| entry.key);
+        let is_remember = |entry: &KeySettlement<'_>| matches!(entry.action, SettlementAction::Remember { .. });
+        let named = places.iter().filter_map(|place| entries.get(*place));
+        let reopened = named.filter(|entry| !is_remember(entry)).map(|entry| entry.key);
+        let all = entries.iter().enumerate().filter(|(_, entry)| is_remember(entry));
+        let remembered = all.map(|(place, entry)| (entry.key, places.contains(&place)));
         let resets = entries
             .iter()
             .filter(|entry| matches!(entry.action, SettlementAction::Reset))
             .map(|entry| (entry.key, moment));
-        SettleOutcome { complete: published, reopened: reopened.collect(), resets: resets.collect() }
+        SettleOutcome {
+            complete: published,
+            reopened: reopened.collect(),
+            resets: resets.collect(),
+            remembered: remembered.collect(),
+        }
     }
 
     /// The settlement for Redis, if it needs one.
@@ -103,7 +122,7 @@ impl RedisCore {
             }
             Settlement::Charge { key, rule, items } => (key, SettlementAction::Charge { rule, items }),
             Settlement::Reset(key) => (key, SettlementAction::Reset),
-            Settlement::Remember { of, most, keep } => {
+            Settlement::Remember { of, most, keep, .. } => {
                 (of.subject, SettlementAction::Remember { client: of.client, most, keep })
             }
         };

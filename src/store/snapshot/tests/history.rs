@@ -13,6 +13,7 @@ use crate::store::bans::BanId;
 use crate::store::bans::codec::SavedBan;
 use crate::store::sessions::codec::KnownSession;
 use crate::store::snapshot::writer::SnapshotContent;
+use crate::words::pending_reservations::ToldLater;
 
 /// Something that a gateway learns.
 #[derive(Clone, Debug)]
@@ -58,7 +59,7 @@ fn apply(change: &Change, store: &MemoryStore, clock: &ManualClock) {
         Change::SignIn { name, client } => {
             let of = KnownClientKey { subject: KeyHash(name.into()), client: client.into() };
             let (most, keep) = (NonZeroU32::new(2).expect("two"), Duration::from_secs(5000));
-            store.settle_here(&[Settlement::Remember { of, most, keep }]);
+            store.settle_here(&[Settlement::Remember { of, most, keep, was_known: ToldLater::default() }]);
         }
         Change::Learn { account, session } => {
             let (learned, carried) = ([KeyHash(session.into())].into_iter().collect(), SessionHashes::new());
@@ -191,7 +192,8 @@ fn write(writer: &SnapshotWriter, store: &MemoryStore) {
 
 fn sign_in(store: &MemoryStore, name: u128) {
     let of = KnownClientKey { subject: KeyHash(name << 64 | name), client: 7 };
-    store.settle_here(&[Settlement::Remember { of, most: NonZeroU32::MIN, keep: Duration::from_secs(90 * 86_400) }]);
+    let (most, keep) = (NonZeroU32::MIN, Duration::from_secs(90 * 86_400));
+    store.settle_here(&[Settlement::Remember { of, most, keep, was_known: ToldLater::default() }]);
 }
 
 #[test]

@@ -6,12 +6,12 @@
 local answer, words = {1, now}, {}
 for i = 1, #KEYS do
     local settlement = ARGV[i]
-    local word = settle[settlement:byte()](KEYS[i], settlement)
+    local word, was_known = settle[settlement:byte()](KEYS[i], settlement)
     if word then
         words[#words + 1] = word
-        if #word > KEY_DIGITS then
-            answer[#answer + 1] = i
-        end
+    end
+    if was_known or word and #word > KEY_DIGITS then
+        answer[#answer + 1] = i
     end
 end
 if #words > 0 then

@@ -1,5 +1,5 @@
 -- The function for each kind of settlement: `settle[kind](key, settlement)` returns what is published to every gateway,
--- if anything.
+-- if anything, and whether a client was known before it is remembered.
 local settle = {nil, nil, nil, nil, nil}
 
 -- The error of the last write that failed.

@@ -106,7 +106,7 @@ impl Keys {
         invocation::read(&value, charges).unwrap_or_else(|| panic!("{value:?}")).verdicts
     }
 
-    /// Settles, and returns which of the settlements made room again.
+    /// Settles, and returns which of the settlements made room again, or remember a client that was known.
     #[track_caller]
     pub(super) fn settle(&mut self, entries: &[KeySettlement<'_>]) -> Vec<usize> {
         let value = self.run(&settle(self.names(), &self.channel(), &self.time, entries));

@@ -199,7 +199,9 @@ fn clients_are_known_as_in_a_list() {
             if succeeds {
                 let most = NonZeroU32::new(most).expect("above zero");
                 let action = SettlementAction::Remember { client, most, keep };
-                keys.settle(&[KeySettlement { key: subject, action }]);
+                let was_known = known.iter().any(|(other, until)| *other == client && *until > now);
+                let places = keys.settle(&[KeySettlement { key: subject, action }]);
+                assert_eq!(places, if was_known { vec![0] } else { vec![] }, "{known:?}");
                 known.retain(|(other, until)| *other != client && *until > now);
                 known.insert(0, (client, now + keep));
                 known.truncate(most.get() as usize);
