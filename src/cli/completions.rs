@@ -165,7 +165,7 @@ fn in_bash(script: &str) -> String {
         let named = || NAMED_THINGS.iter().filter(here);
         // The generated script offers options too that the help does not show, and options alone as the first argument.
         let mut line = line.replace(" --names --line", "");
-        if named().any(|thing| thing.is_argument())
+        if named().any(NamedThing::is_argument)
             && let Some((condition, _)) = line.split_once(" || ${COMP_CWORD} -eq ")
         {
             line = format!("{condition} ]] ; then");

@@ -90,8 +90,8 @@ impl RedisCore {
             return SettleOutcome::default();
         };
         let is_remember = |entry: &KeySettlement<'_>| matches!(entry.action, SettlementAction::Remember { .. });
-        let named = places.iter().filter_map(|place| entries.get(*place));
-        let reopened = named.filter(|entry| !is_remember(entry)).map(|entry| entry.key);
+        let of_place = places.iter().filter_map(|place| entries.get(*place));
+        let reopened = of_place.filter(|entry| !is_remember(entry)).map(|entry| entry.key);
         let all = entries.iter().enumerate().filter(|(_, entry)| is_remember(entry));
         let remembered = all.map(|(place, entry)| (entry.key, places.contains(&place)));
         let resets = entries
