@@ -1,5 +1,5 @@
--- Makes the client known under this key from now on, and returns whether it was known before. The client that succeeded last
--- comes first.
+-- Makes the client known under this key from now on, and returns whether it was known before. The client that succeeded
+-- last comes first.
 settle[SETTLE_REMEMBER] = function(key, settlement)
     local client, most, span = settlement:sub(2, 9), unpack('>I4I7', settlement, 10)
     local s, last = pcall('GET', key), now + span
