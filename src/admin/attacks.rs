@@ -111,27 +111,26 @@ const MOST_WAITING: usize = 10_000;
 pub async fn watch_sign_ins(state: Arc<AdminState>) {
     let mut ticks = interval(LOOK_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // Each with the failures before it on this gateway.
-    let mut waiting: VecDeque<(Instant, Success, Failures)> = VecDeque::new();
+    let mut waiting: VecDeque<(Instant, Success)> = VecDeque::new();
     loop {
         ticks.tick().await;
         let now = wall();
         for success in state.attacks.take_successes() {
-            let failures = state.attacks.failures_of(success.account.id, now);
-            if state.attacks.is_told_now(&success, &failures, now) {
-                tell(&state, success, &failures);
+            if state.attacks.is_told_now(&success, now) {
+                tell(&state, success);
             } else if state.records.is_some() && waiting.len() < MOST_WAITING {
-                waiting.push_back((Instant::now(), success, failures));
+                waiting.push_back((Instant::now(), success));
             }
         }
-        if waiting.front().is_some_and(|(came, ..)| came.elapsed() >= OTHERS_KNOWN_AFTER) {
+        if waiting.front().is_some_and(|(came, _)| came.elapsed() >= OTHERS_KNOWN_AFTER) {
             // Whoever came meanwhile is looked at again, where the others may have written since.
             let known = failures_of_others(&state).await;
-            let ripe = waiting.iter().take_while(|(came, ..)| came.elapsed() >= OTHERS_KNOWN_AFTER).count();
-            for (_, success, mut failures) in waiting.drain(..ripe) {
-                known.iter().filter_map(|of| of.get(&success.account.id)).for_each(|seen| failures.add(seen));
-                if state.attacks.is_told_now(&success, &failures, now) {
-                    tell(&state, success, &failures);
+            let ripe = waiting.iter().take_while(|(came, _)| came.elapsed() >= OTHERS_KNOWN_AFTER).count();
+            for (_, mut success) in waiting.drain(..ripe) {
+                let seen = known.iter().filter_map(|of| of.get(&success.account.id));
+                seen.for_each(|seen| success.failures.add(seen));
+                if state.attacks.is_told_now(&success, now) {
+                    tell(&state, success);
                 }
             }
         }
@@ -145,8 +144,8 @@ async fn failures_of_others(state: &AdminState) -> Vec<BTreeMap<AccountId, Failu
     written.iter().filter_map(|content| postcard::from_bytes(content).ok()).collect()
 }
 
-fn tell(state: &AdminState, success: Success, failures: &Failures) {
-    let Success { route, client, account, request_id, channels, .. } = success;
+fn tell(state: &AdminState, success: Success) {
+    let Success { route, client, account, failures, request_id, channels, .. } = success;
     let (count, clients) = (failures.count, failures.clients());
     let reason = format!("after {} from {} within the hour", counted(count, "failure"), counted(clients, "client"));
     warn!(

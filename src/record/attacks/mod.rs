@@ -128,6 +128,8 @@ pub struct Success {
     pub route: Arc<str>,
     pub client: IpAddr,
     pub account: Account,
+    /// Those of the account within the hour before, on this gateway.
+    pub failures: Failures,
     pub request_id: Box<str>,
     /// Whether the client was a known one of the account.
     was_known: ToldLater,
@@ -188,8 +190,11 @@ impl Attacks {
     /// how much else was asked of a route.
     pub fn gather(&self, kept: &KeptRequests, history: impl FnOnce() -> HistoryReport, now: Timestamp) {
         let Notes { failures, successes } = mem::take(&mut *self.notes.lock());
+        let mut notes: Vec<Note> = failures.into_iter().chain(successes).collect();
+        // A success is judged by the failures before it.
+        notes.sort_by_key(|note| note.at);
         let mut gathered = self.gathered.lock();
-        for note in failures.into_iter().chain(successes) {
+        for note in notes {
             gathered.take_note(note);
         }
         gathered.take_denied(kept);
@@ -202,14 +207,10 @@ impl Attacks {
         mem::take(&mut self.gathered.lock().successes)
     }
 
-    /// How often an account failed within the hour, on this gateway.
-    pub fn failures_of(&self, account: AccountId, now: Timestamp) -> Failures {
-        self.gathered.lock().accounts.failures_of(account, now)
-    }
-
-    /// Whether so many failures are worth an event, which is told once for each client of the account, and of no known one.
-    pub fn is_told_now(&self, success: &Success, failures: &Failures, now: Timestamp) -> bool {
-        failures.count >= ENOUGH_FAILURES
+    /// Whether so many failures before it are worth an event, which is told once for each client of the account, and of no known
+    /// one.
+    pub fn is_told_now(&self, success: &Success, now: Timestamp) -> bool {
+        success.failures.count >= ENOUGH_FAILURES
             && success.was_known.told() != Some(true)
             && self.gathered.lock().accounts.note_told(success.account.id, success.client, now)
     }
@@ -317,7 +318,8 @@ impl Gathered {
             (None, Some(account)) => self.accounts.add_failure(account.id, client, at),
             (Some(SuccessNote { is_known_client: false, was_known, request_id, channels }), Some(account)) => {
                 let (account, route) = (account.clone(), Arc::clone(&route));
-                self.successes.push(Success { at, route, client, account, request_id, was_known, channels });
+                let failures = self.accounts.failures_of(account.id, at);
+                self.successes.push(Success { at, route, client, account, failures, request_id, was_known, channels });
             }
             _ => {}
         }

@@ -106,13 +106,15 @@ fn only_successes_of_other_clients_than_known_ones_may_follow_failures() {
     }
     note(&attacks, [198, 51, 100, 1], "alice", true, true, 1);
     note(&attacks, [203, 0, 113, 9], "alice", true, false, 2);
+    // It is no matter of the success before it.
+    note(&attacks, [203, 0, 113, 7], "alice", false, false, 3);
     gather(&attacks, 3);
     let successes = attacks.take_successes();
     let [success] = &successes[..] else { panic!("{successes:?}") };
-    let failures = attacks.failures_of(success.account.id, at(3));
+    let failures = &success.failures;
     assert_eq!((success.client, failures.count, failures.clients()), ([203, 0, 113, 9].into(), 5, 5));
-    assert!(attacks.is_told_now(success, &failures, at(3)));
-    assert!(!attacks.is_told_now(success, &failures, at(4)), "it is told once");
+    assert!(attacks.is_told_now(success, at(3)));
+    assert!(!attacks.is_told_now(success, at(4)), "it is told once");
     assert!(attacks.take_successes().is_empty());
 }
 
