@@ -1,7 +1,7 @@
 //! One field of a head.
 
 use std::cell::RefCell;
-use std::ops::Range;
+use std::ops::{Deref, DerefMut, Range};
 
 use super::{KnownName, Name};
 use crate::words::pool::FreeList;
@@ -74,14 +74,31 @@ const MAX_KEPT_TEXT: usize = 8 * 1024;
 /// Few heads have more fields.
 const MAX_FIELDS: usize = 64;
 
-/// The text of a head, and the table of its fields.
+/// The text of a head, and the table of its fields. It stays where it is while the head goes from step to step. The memory
+/// comes from the pool of the thread, and goes back to it.
+#[derive(Debug)]
+pub(super) struct HeadMemory(
+    /// `None` only while this is dropped.
+    Option<Box<FieldTable>>,
+);
+
 #[derive(Debug, Default)]
-pub(super) struct HeadMemory {
+pub(super) struct FieldTable {
     pub(super) text: Vec<u8>,
     pub(super) entries: Vec<Entry>,
+    /// A bit for each known name that has a field.
+    pub(super) present: u128,
+    /// How many fields are not removed.
+    pub(super) count: usize,
 }
 
-impl HeadMemory {
+impl FieldTable {
+    pub(super) fn push(&mut self, entry: Entry) {
+        self.present |= entry.known().map_or(0, KnownName::bit);
+        self.count += 1;
+        self.entries.push(entry);
+    }
+
     /// Makes room for a value. A long text grows by little more than it needs, because many heads may be under way.
     pub(super) fn reserve(&mut self, value: usize) {
         if self.text.len() + value > MAX_KEPT_TEXT && self.text.capacity() - self.text.len() < value + ROOM {
@@ -91,26 +108,42 @@ impl HeadMemory {
 }
 
 /// Empty memory, with capacity if the pool has some.
-pub(super) fn take() -> HeadMemory {
-    POOL.with_borrow_mut(FreeList::take).unwrap_or_default()
+impl Default for HeadMemory {
+    fn default() -> Self {
+        Self(Some(POOL.with_borrow_mut(FreeList::take).unwrap_or_default()))
+    }
 }
 
-/// Gives memory back.
-pub(super) fn put(mut memory: HeadMemory) {
-    if memory.text.capacity() == 0 && memory.entries.capacity() == 0
-        || memory.text.capacity() > MAX_KEPT_TEXT
-        || memory.entries.capacity() > MAX_FIELDS
-    {
-        return;
+impl Deref for HeadMemory {
+    type Target = FieldTable;
+
+    fn deref(&self) -> &FieldTable {
+        self.0.as_deref().expect("it is not dropped")
     }
-    memory.text.clear();
-    memory.entries.clear();
-    // While a thread ends there is no pool.
-    let _ = POOL.try_with(|pool| pool.borrow_mut().put(memory));
+}
+
+impl DerefMut for HeadMemory {
+    fn deref_mut(&mut self) -> &mut FieldTable {
+        self.0.as_deref_mut().expect("it is not dropped")
+    }
+}
+
+impl Drop for HeadMemory {
+    fn drop(&mut self) {
+        let Some(mut head) = self.0.take() else { return };
+        if head.text.capacity() > MAX_KEPT_TEXT || head.entries.capacity() > MAX_FIELDS {
+            return;
+        }
+        head.text.clear();
+        head.entries.clear();
+        (head.present, head.count) = (0, 0);
+        // While a thread ends there is no pool.
+        let _ = POOL.try_with(|pool| pool.borrow_mut().put(head));
+    }
 }
 
 thread_local! {
-    static POOL: RefCell<FreeList<HeadMemory>> = const { RefCell::new(FreeList::empty()) };
+    static POOL: RefCell<FreeList<Box<FieldTable>>> = const { RefCell::new(FreeList::empty()) };
 }
 
 // A part of a head's text.

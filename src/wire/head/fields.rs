@@ -5,19 +5,14 @@ use std::ops::Range;
 
 use super::field::Entry;
 use super::{Field, KnownName, Name, NameSet, Span};
-use crate::wire::head::field::{HeadMemory, MAX_TEXT};
-use crate::wire::head::{field, field_name};
+use crate::wire::head::field::{FieldTable, HeadMemory, MAX_TEXT};
+use crate::wire::head::field_name;
 
 /// The fields of a head in their order, and the text that they stand in. Names are in lower case, and values have no control
 /// characters but tabs. What is added is appended to the text; nothing in it moves.
-///
-/// The memory comes from a pool of the thread, and goes back to it.
+#[derive(Default)]
 pub struct Fields {
     memory: HeadMemory,
-    /// A bit for each known name that has a field.
-    present: u128,
-    /// How many are not removed.
-    count: usize,
 }
 
 /// A line has no colon, or the name before it is not a token.
@@ -66,7 +61,7 @@ impl Fields {
                 (Span::new(start + colon + 1 + value.start, start + colon + 1 + value.end), is_plain)
             }
         };
-        self.push(Entry {
+        self.memory.push(Entry {
             line: Span::new(start, end),
             value,
             name_length,
@@ -83,29 +78,23 @@ impl Fields {
         field_name::are_lines(&self.memory.text[..length], lines)
     }
 
-    fn push(&mut self, entry: Entry) {
-        self.present |= entry.known().map_or(0, KnownName::bit);
-        self.count += 1;
-        self.memory.entries.push(entry);
-    }
-
     /// How many fields there are.
     pub fn len(&self) -> usize {
-        self.count
+        self.memory.count
     }
 
     pub fn is_empty(&self) -> bool {
-        self.count == 0
+        self.memory.count == 0
     }
 
     /// Whether there is a field with this name.
     pub fn has(&self, name: KnownName) -> bool {
-        self.present & name.bit() != 0
+        self.memory.present & name.bit() != 0
     }
 
     /// Whether there is a field with one of these names.
     pub fn has_any(&self, names: NameSet) -> bool {
-        self.present & names.0 != 0
+        self.memory.present & names.0 != 0
     }
 
     /// The value of the first field with this name.
@@ -121,7 +110,8 @@ impl Fields {
     /// Where the value stands, if exactly one field has this name.
     pub fn single_span<'n>(&self, name: impl Into<Name<'n>>) -> Option<Span> {
         let name = name.into();
-        let mut entries = self.memory.entries.iter().filter(|entry| entry.is(name, &self.memory.text));
+        let FieldTable { text, entries, .. } = &*self.memory;
+        let mut entries = entries.iter().filter(|entry| entry.is(name, text));
         let first = entries.next()?;
         if entries.next().is_none() { Some(first.value) } else { None }
     }
@@ -135,21 +125,22 @@ impl Fields {
     /// The values of all fields with this name.
     pub fn get_all<'h>(&'h self, name: impl Into<Name<'h>>) -> impl DoubleEndedIterator<Item = &'h [u8]> {
         let name = name.into();
-        let entries: &[Entry] = if self.may_have(name) { &self.memory.entries } else { &[] };
-        entries.iter().filter(move |entry| entry.is(name, &self.memory.text)).map(|entry| self.slice(entry.value))
+        let FieldTable { text, entries, .. } = &*self.memory;
+        let entries: &[Entry] = if self.may_have(name) { entries } else { &[] };
+        entries.iter().filter(move |entry| entry.is(name, text)).map(|entry| &text[entry.value.range()])
     }
 
     pub fn iter(&self) -> impl Iterator<Item = Field<'_>> {
-        let text = &self.memory.text;
-        let entries = self.memory.entries.iter().filter(|entry| !entry.is_removed);
-        entries.map(|entry| entry.field(text))
+        let FieldTable { text, entries, .. } = &*self.memory;
+        entries.iter().filter(|entry| !entry.is_removed).map(|entry| entry.field(text))
     }
 
     fn find(&self, name: Name<'_>) -> Option<&Entry> {
         if !self.may_have(name) {
             return None;
         }
-        self.memory.entries.iter().find(|entry| entry.is(name, &self.memory.text))
+        let FieldTable { text, entries, .. } = &*self.memory;
+        entries.iter().find(|entry| entry.is(name, text))
     }
 
     fn may_have(&self, name: Name<'_>) -> bool {
@@ -188,7 +179,7 @@ impl Fields {
         let Ok(name_length) = u16::try_from(name.len()) else { return };
         let line = Span::new(start, text.len());
         let known = KnownName::to_byte(KnownName::of(name));
-        self.push(Entry { line, value, name_length, known, is_plain: true, is_removed: false });
+        self.memory.push(Entry { line, value, name_length, known, is_plain: true, is_removed: false });
     }
 
     /// Adds a field in place of all others with its name.
@@ -204,16 +195,16 @@ impl Fields {
         if !self.may_have(name) {
             return false;
         }
-        let before = self.count;
-        let HeadMemory { text, entries } = &mut self.memory;
+        let FieldTable { text, entries, present, count } = &mut *self.memory;
+        let before = *count;
         for entry in entries.iter_mut().filter(|entry| entry.is(name, text)) {
             entry.is_removed = true;
-            self.count -= 1;
+            *count -= 1;
         }
         if let Name::Known(known) = name {
-            self.present &= !known.bit();
+            *present &= !known.bit();
         }
-        self.count < before
+        *count < before
     }
 
     /// Removes all fields with these names.
@@ -221,18 +212,19 @@ impl Fields {
         if !self.has_any(names) {
             return;
         }
-        self.present &= !names.0;
-        for entry in self.memory.entries.iter_mut().filter(|entry| !entry.is_removed) {
+        let FieldTable { entries, present, count, .. } = &mut *self.memory;
+        *present &= !names.0;
+        for entry in entries.iter_mut().filter(|entry| !entry.is_removed) {
             if entry.known().is_some_and(|known| names.has(known)) {
                 entry.is_removed = true;
-                self.count -= 1;
+                *count -= 1;
             }
         }
     }
 
     /// Moves the first field with this name ahead of all others.
     pub fn move_to_front(&mut self, name: KnownName) {
-        let HeadMemory { text, entries } = &mut self.memory;
+        let FieldTable { text, entries, .. } = &mut *self.memory;
         if let Some(index) = entries.iter().position(|entry| entry.is(name.into(), text)) {
             entries[..=index].rotate_right(1);
         }
@@ -240,50 +232,50 @@ impl Fields {
 
     /// Keeps only the first field with this name.
     pub fn remove_repeated(&mut self, name: KnownName) {
-        let HeadMemory { text, entries } = &mut self.memory;
+        let FieldTable { text, entries, count, .. } = &mut *self.memory;
         for entry in entries.iter_mut().filter(|entry| entry.is(name.into(), text)).skip(1) {
             entry.is_removed = true;
-            self.count -= 1;
+            *count -= 1;
         }
     }
 
     /// Removes the fields that `keeps` returns false for.
     pub fn retain(&mut self, mut keeps: impl FnMut(Field<'_>) -> bool) {
-        let HeadMemory { text, entries } = &mut self.memory;
-        self.present = 0;
+        let FieldTable { text, entries, present, count } = &mut *self.memory;
+        *present = 0;
         for entry in entries.iter_mut().filter(|entry| !entry.is_removed) {
             if keeps(entry.field(text)) {
-                self.present |= entry.known().map_or(0, KnownName::bit);
+                *present |= entry.known().map_or(0, KnownName::bit);
             } else {
                 entry.is_removed = true;
-                self.count -= 1;
+                *count -= 1;
             }
         }
     }
 
     /// Removes the fields without a known name that `keeps` returns false for.
     pub fn retain_unknown(&mut self, mut keeps: impl FnMut(Name<'_>) -> bool) {
-        let HeadMemory { text, entries } = &mut self.memory;
+        let FieldTable { text, entries, count, .. } = &mut *self.memory;
         let unknown = entries.iter_mut().filter(|entry| entry.known().is_none() && !entry.is_removed);
         for entry in unknown {
             if !keeps(entry.field(text).name) {
                 entry.is_removed = true;
-                self.count -= 1;
+                *count -= 1;
             }
         }
     }
 
     /// The known names that have a field and are in a set.
     pub fn among(&self, names: NameSet) -> impl Iterator<Item = KnownName> + use<> {
-        names.and(NameSet(self.present)).iter()
+        names.and(NameSet(self.memory.present)).iter()
     }
 
     /// Writes the fields, each on a line, without the empty line behind them. Lines that stand side by side are copied
     /// together.
     pub fn write(&self, out: &mut Vec<u8>) {
-        let text = &self.memory.text;
+        let FieldTable { text, entries, .. } = &*self.memory;
         let mut run = Span::default();
-        for entry in self.memory.entries.iter().filter(|entry| !entry.is_removed) {
+        for entry in entries.iter().filter(|entry| !entry.is_removed) {
             if entry.is_plain && entry.line.start == run.end {
                 run.end = entry.line.end;
                 continue;
@@ -291,7 +283,7 @@ impl Fields {
             out.extend_from_slice(&text[run.range()]);
             run = if entry.is_plain { entry.line } else { Span::default() };
             if !entry.is_plain {
-                write_line(entry.name_bytes(text), self.slice(entry.value), out);
+                write_line(entry.name_bytes(text), &text[entry.value.range()], out);
             }
         }
         out.extend_from_slice(&text[run.range()]);
@@ -348,18 +340,6 @@ impl<'n, N: Into<Name<'n>>, V: AsRef<[u8]>> FromIterator<(N, V)> for Fields {
             fields.append(name, value.as_ref());
         }
         fields
-    }
-}
-
-impl Default for Fields {
-    fn default() -> Self {
-        Self { memory: field::take(), present: 0, count: 0 }
-    }
-}
-
-impl Drop for Fields {
-    fn drop(&mut self) {
-        field::put(std::mem::take(&mut self.memory));
     }
 }
 
