@@ -10,14 +10,16 @@ pub mod forward_auth;
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio_util::either::Either;
 use tracing::{debug, warn};
 
 use crate::admin::AdminState;
-use crate::gateway::{Gateway, PooledFuture, ResponseBody};
+use crate::gateway::{Gateway, ResponseBody};
 use crate::listen::{Connection, IncomingRequest, InterimSender, Refusal, RefusedHead, RequestHandler, Response};
 use crate::words::clock::Timestamp;
 
@@ -104,12 +106,16 @@ impl RequestHandler for Fronts {
         request: IncomingRequest,
         interim: InterimSender,
     ) -> impl Future<Output = Response<ResponseBody>> + Send + Unpin + 'static {
-        let Some(askers) = &connection.askers else { return self.gateway.handle(connection, request, interim) };
+        let Some(askers) = &connection.askers else {
+            return Either::Left(self.gateway.handle(connection, request, interim));
+        };
         let (askers, Self { gateway, complaints, admin }) = (Arc::clone(askers), self.clone());
-        if envoy::is_call(&request.head) {
-            return PooledFuture::new(envoy::answer_call(gateway, complaints, admin, connection, request));
-        }
-        PooledFuture::new(forward_auth::answer_question(gateway, complaints, askers, connection, request, interim))
+        let answered: Pin<Box<dyn Future<Output = _> + Send>> = if envoy::is_call(&request.head) {
+            Box::pin(envoy::answer_call(gateway, complaints, admin, connection, request))
+        } else {
+            Box::pin(forward_auth::answer_question(gateway, complaints, askers, connection, request, interim))
+        };
+        Either::Right(answered)
     }
 
     fn refuse(&self, connection: &Connection, refused: RefusedHead) -> Refusal {

@@ -1,12 +1,12 @@
 //! Enforces a decision: answers a request that is denied, and holds one that is delayed or tarpitted.
 
-use std::future;
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Poll, ready};
 use std::time::Duration;
+use std::{fmt, future};
 
 use tokio::time::{Instant, sleep};
 
@@ -35,46 +35,84 @@ pub struct Passed {
     pub upstream: UpstreamId,
 }
 
-/// Lets a request pass, after its delay, or answers it. Never returns when the client leaves while its request is held.
-pub async fn enforce(
+/// What becomes of a decided request.
+#[must_use]
+pub enum Enforced<'c> {
+    Passed(Passed),
+    Answered(Response<ResponseBody>),
+    /// It is held, or the rest of its body is read. Never ready when the client leaves while its request is held.
+    Waiting(Pin<Box<dyn Future<Output = Result<Passed, Response<ResponseBody>>> + Send + 'c>>),
+}
+
+impl fmt::Debug for Enforced<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Passed(passed) => passed.fmt(f),
+            Self::Answered(response) => response.fmt(f),
+            Self::Waiting(_) => f.write_str("Waiting"),
+        }
+    }
+}
+
+impl<'c> Enforced<'c> {
+    /// In memory of its own, so that the requests that do not wait take no room for it.
+    fn waiting(future: impl Future<Output = Result<Passed, Response<ResponseBody>>> + Send + 'c) -> Self {
+        Self::Waiting(Box::pin(future))
+    }
+}
+
+/// Lets a request pass, after its delay, or answers it.
+pub fn enforce<'c>(
     admitted: Admitted,
-    live: &Arc<Snapshot>,
-    connection: &Connection,
+    live: &'c Arc<Snapshot>,
+    connection: &'c Connection,
     decided: Result<FinalDecision, DecideError>,
-) -> Result<Passed, Response<ResponseBody>> {
+) -> Enforced<'c> {
     let Admitted { mut exchange, body, upgrade, .. } = admitted;
     let action = match decided {
         Ok(FinalDecision { decided, reservation, action, sessions }) => {
             exchange.decide(decided, reservation, sessions);
             action
         }
-        Err(DecideError::BadRequest(bad_request)) => return Err(reply::refuse(exchange, bad_request)),
+        Err(DecideError::BadRequest(bad_request)) => return Enforced::Answered(reply::refuse(exchange, bad_request)),
         Err(DecideError::StoreDown(route, error)) => {
             exchange.decide(Decided::store_down(route), Reservation::default(), None);
-            return Err(reply::cannot_decide(exchange, body, error).await);
+            return Enforced::waiting(async move {
+                let is_body_read = body.discard().await;
+                Err(reply::cannot_decide(exchange, is_body_read, error))
+            });
         }
     };
-    let (upstream, delay) = match action {
+    match action {
         FinalAction::Deny(denial) => {
             if let Penalty::Tarpit(span) = denial.penalty {
-                return Err(Box::pin(tarpit(exchange, live, connection, body, denial, span)).await);
+                let held = tarpit(exchange, live, connection, body, denial, span);
+                return Enforced::waiting(async move { Err(held.await) });
             }
-            return Err(reply::deny(exchange, live, body, &denial).await);
+            if body.is_empty() {
+                return Enforced::Answered(reply::deny(exchange, live, true, &denial));
+            }
+            Enforced::waiting(async move {
+                let is_body_read = body.discard().await;
+                Err(reply::deny(exchange, live, is_body_read, &denial))
+            })
         }
-        FinalAction::Forward { upstream, delay } => (upstream, delay),
-    };
-    let (mut exchange, body) = match delay {
-        None => (exchange, body),
-        Some(limit_and_span) => Box::pin(self::delay(exchange, live, connection, body, limit_and_span)).await?,
-    };
-    exchange.pass(upstream);
-    Ok(Passed { exchange, body, upgrade, upstream })
+        FinalAction::Forward { upstream, delay: None } => {
+            exchange.pass(upstream);
+            Enforced::Passed(Passed { exchange, body, upgrade, upstream })
+        }
+        FinalAction::Forward { upstream, delay: Some(limit_and_span) } => Enforced::waiting(async move {
+            let (mut exchange, body) = delay(exchange, live, connection, body, limit_and_span).await?;
+            exchange.pass(upstream);
+            Ok(Passed { exchange, body, upgrade, upstream })
+        }),
+    }
 }
 
 // Holds requests: delayed ones are forwarded afterwards, tarpitted ones are denied.
 
 /// Answers a denied request after holding it. Never returns when its client leaves meanwhile.
-pub(super) async fn tarpit(
+async fn tarpit(
     mut exchange: Pooled<Exchange>,
     live: &Arc<Snapshot>,
     connection: &Connection,
@@ -91,12 +129,13 @@ pub(super) async fn tarpit(
             return never_answer().await;
         }
     }
-    reply::deny(exchange, live, body, &denial).await
+    let is_body_read = body.discard().await;
+    reply::deny(exchange, live, is_body_read, &denial)
 }
 
 /// Holds a request that is forwarded afterwards, or denies it when it cannot be held. Never returns when its client
 /// leaves.
-pub(super) async fn delay(
+async fn delay(
     mut exchange: Pooled<Exchange>,
     live: &Arc<Snapshot>,
     connection: &Connection,
@@ -109,7 +148,8 @@ pub(super) async fn delay(
         HoldEnd::TooMany | HoldEnd::ShuttingDown => {
             let denial = Denial::instead_of_delay(&live.policy, exchange.decided().route, limit, span);
             exchange.deny_instead_of_holding(&denial);
-            Err(reply::deny(exchange, live, body, &denial).await)
+            let is_body_read = body.discard().await;
+            Err(reply::deny(exchange, live, is_body_read, &denial))
         }
         HoldEnd::ClientLeft => {
             drop((exchange, body));

@@ -64,7 +64,7 @@ impl Exchange {
         if let Some(trace) = &trace {
             facts.trace = Some(trace.id());
         }
-        Pooled::new(Self {
+        Pooled::made_by(|| Self {
             worker,
             live,
             facts,

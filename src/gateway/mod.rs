@@ -8,7 +8,6 @@ pub mod body;
 pub mod decide;
 pub mod enforce;
 pub mod exchange;
-
 pub mod fault;
 pub mod forward;
 pub mod handle;
@@ -31,6 +30,6 @@ pub use self::fault::CallFault;
 pub use self::handle::judge;
 pub use self::ratelimit_headers::HeaderStyle;
 pub use self::response_body::{NeededBody, ResponseBody, ShownAnswer, Unanswered};
-pub use self::service::{Gateway, PooledFuture};
+pub use self::service::Gateway;
 pub use self::snapshot::{GatewaySettings, Snapshot};
 pub use self::tokens::TokenSettings;

@@ -1,37 +1,32 @@
 //! The gateway of one worker.
 
-use std::cell::RefCell;
-use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use http::{Method, StatusCode};
 use tokio::time::timeout;
-use tokio_util::sync::ReusableBoxFuture;
 use tokio_util::task::TaskTracker;
 
 use super::decide::descriptors;
 use super::decide::descriptors::DescriptorAnswer;
+use super::exchange;
 use super::exchange::Exchange;
+use super::handle::{Arrived, ResponseFuture};
 use super::respond::reply;
 use super::snapshot::{Snapshot, WorkerState};
 use super::stages::Facts;
-use super::{exchange, handle};
 use crate::gateway::body::expect::BodyProgress;
 use crate::gateway::enforce::HeldRequests;
-use crate::gateway::response_body::ResponseBody;
 use crate::gateway::stages::RequestId;
-use crate::listen::{Connection, IncomingRequest, InterimSender, Refusal, RefusedHead, Response};
+use crate::listen::{Connection, IncomingRequest, InterimSender, Refusal, RefusedHead};
 use crate::rules::client::Identity;
 use crate::rules::decision::descriptors::{DescriptorCall, InvalidCall};
 use crate::store::AnyStore;
 use crate::upstream::Pool;
 use crate::wire::head::Fields;
 use crate::words::clock::{Clock, Timestamp};
-use crate::words::pool::{FreeList, Pooled};
+use crate::words::pool::Pooled;
 
 /// A request that takes longer, and whose client has disconnected, keeps its concurrency slot.
 const MAX_DRAIN: Duration = Duration::from_millis(500);
@@ -59,13 +54,14 @@ impl Gateway {
     }
 
     /// Answers one request. The future is dropped when the client goes away.
+    #[inline]
     pub fn handle(
         &self,
         connection: Arc<Connection>,
         request: IncomingRequest,
         interim: InterimSender,
-    ) -> PooledFuture {
-        PooledFuture::new(handle::handle(Arc::clone(&self.worker), connection, request, interim))
+    ) -> ResponseFuture {
+        ResponseFuture::new(Arrived { worker: Arc::clone(&self.worker), connection, request, interim })
     }
 
     /// Begins a request that a proxy describes. `received` counts its body, if it has one.
@@ -157,49 +153,4 @@ fn reason(status: StatusCode) -> &'static str {
         StatusCode::NOT_IMPLEMENTED => "this protocol is not supported in a tunnel",
         _ => "the request head is malformed",
     }
-}
-
-// The future of a response, in memory that the requests of a thread use one after another.
-
-/// The future of a response, on the heap. Its memory goes back to the pool when it is ready.
-pub struct PooledFuture(
-    /// `None`: it is ready.
-    Option<ReusableBoxFuture<'static, Response<ResponseBody>>>,
-);
-
-impl PooledFuture {
-    pub fn new(future: impl Future<Output = Response<ResponseBody>> + Send + 'static) -> Self {
-        Self(Some(match POOL.with_borrow_mut(FreeList::take) {
-            Some(mut place) => {
-                place.set(future);
-                place
-            }
-            None => ReusableBoxFuture::new(future),
-        }))
-    }
-}
-
-impl Future for PooledFuture {
-    type Output = Response<ResponseBody>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(future) = &mut self.0 else { return Poll::Pending };
-        let response = ready!(future.poll(cx));
-        // A future that is ready holds nothing but its memory.
-        if let Some(place) = self.0.take() {
-            POOL.with_borrow_mut(|pool| pool.put(place));
-        }
-        Poll::Ready(response)
-    }
-}
-
-impl fmt::Debug for PooledFuture {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PooledFuture").finish_non_exhaustive()
-    }
-}
-
-thread_local! {
-    static POOL: RefCell<FreeList<ReusableBoxFuture<'static, Response<ResponseBody>>>> =
-        const { RefCell::new(FreeList::empty()) };
 }

@@ -232,8 +232,19 @@ impl Decided {
             Some((limit, _)) => (DecisionLabel::Delayed, Decider::Limit(limit)),
             None => (DecisionLabel::Allowed, Decider::Nothing),
         };
-        let report = mem::take(&mut pass.report);
-        Self { label, decider, report, applied_limit, story, took: Some(took), ..Self::undecided(pass.route) }
+        Self {
+            route: pass.route,
+            label,
+            decider,
+            ban: None,
+            report: mem::take(&mut pass.report),
+            retry_after: None,
+            applied_limit,
+            keys: Vec::new(),
+            sign_in: None,
+            story,
+            took: Some(took),
+        }
     }
 
     /// `denial` is final: its bans have begun.

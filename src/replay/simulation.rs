@@ -94,7 +94,7 @@ impl Simulation {
         let head = CanonicalHead::read(&head, ClientIp::new(request.client));
         let mut plan = decision::enter(policy, &head).plan(BodyFields::NONE, &store.hasher());
         if store.bans().has_keys() {
-            plan = ready(bans::apply(plan, store));
+            ready(bans::apply(&mut plan, store));
         }
         let mut verdicts = Verdicts::new();
         store.decide_here(plan.batch(), &mut verdicts);

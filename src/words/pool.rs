@@ -13,8 +13,14 @@ pub struct Pooled<T: 'static>(
 
 impl<T> Pooled<T> {
     pub fn new(value: T) -> Self {
+        Self::made_by(|| value)
+    }
+
+    /// Makes the value in its place, so that a large one is not moved there.
+    #[inline]
+    pub fn made_by(make: impl FnOnce() -> T) -> Self {
         let mut place = take_place().unwrap_or_default();
-        *place = Some(value);
+        place.get_or_insert_with(make);
         Self(Some(place))
     }
 }

@@ -301,7 +301,9 @@ impl World {
         hasher: &KeyHasher,
     ) -> Option<Box<PendingSignIn>> {
         let (head, fields, sessions) = (ask.head(), ask.fields(), self.sessions(ask, known, hasher));
-        let plan = enter(&self.policy, &head).with_sessions(Some(&sessions)).plan(&fields, hasher);
+        let mut entry = enter(&self.policy, &head);
+        entry.set_sessions(Some(&sessions));
+        let plan = entry.plan(&fields, hasher);
         match plan.conclude(&[]) {
             Decision::Pass(pass) => pass.pending?.sign_in,
             Decision::Deny(_) => None,
@@ -344,10 +346,12 @@ impl World {
         let head = ask.head();
         let key_ring = self.key_ring();
         let device_keys = DeviceKeys { ring: &key_ring, now: self.clock.now() };
-        let entry = enter(&self.policy, &head).with_device_keys(Some(device_keys));
+        let mut entry = enter(&self.policy, &head);
+        entry.set_device_keys(Some(device_keys));
         let fields = if entry.needs_body() { ask.fields() } else { BodyFields::none() };
         self.asked.set(self.asked.get() + 1);
-        let mut plan = entry.with_nonce(self.asked.get()).plan(&fields, &KeyHasher::new([1; 16]));
+        entry.set_nonce(self.asked.get());
+        let mut plan = entry.plan(&fields, &KeyHasher::new([1; 16]));
         let left = |key| self.bans.get(&key).copied();
         let is_known = plan
             .known_client_check(left)

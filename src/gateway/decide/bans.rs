@@ -21,7 +21,7 @@ use crate::words::units::{Span, counted};
 const RETRY_SOON: Duration = Duration::from_secs(1);
 
 /// Denies the keys that are banned. Asks the store only whether the client is known, and only when a ban depends on it.
-pub async fn apply<'p, 'h>(mut plan: Plan<'p, 'h>, store: &AnyStore) -> Plan<'p, 'h> {
+pub async fn apply(plan: &mut Plan<'_, '_>, store: &AnyStore) {
     let bans = store.bans();
     let left = |key| bans.left(key);
     let is_known = match plan.known_client_check(left) {
@@ -30,7 +30,6 @@ pub async fn apply<'p, 'h>(mut plan: Plan<'p, 'h>, store: &AnyStore) -> Plan<'p,
         None => false,
     };
     plan.apply_bans(is_known, left);
-    plan
 }
 
 /// The ban behind a denial, if there is one. `address` is the ban of the client's address.

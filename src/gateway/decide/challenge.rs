@@ -30,14 +30,11 @@ pub async fn redeem(worker: &WorkerState, live: &Snapshot, denial: &Denial, proo
 
 /// Lets the request past its list if the client has solved the challenge: with the proof in this request, or earlier,
 /// at any gateway that shares the store.
-pub async fn meet<'p, 'h>(
-    worker: &WorkerState,
-    entry: RoutedRequest<'p, 'h>,
-    proofs: &Proofs,
-) -> RoutedRequest<'p, 'h> {
-    match entry.list_challenge(&worker.store.hasher()) {
-        Some(challenge) if has_solved(worker, &challenge, proofs).await => entry.after_challenge(),
-        _ => entry,
+pub async fn meet(worker: &WorkerState, entry: &mut RoutedRequest<'_, '_>, proofs: &Proofs) {
+    if let Some(challenge) = entry.list_challenge(&worker.store.hasher())
+        && has_solved(worker, &challenge, proofs).await
+    {
+        entry.pass_challenge();
     }
 }
 

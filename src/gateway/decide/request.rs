@@ -47,33 +47,37 @@ pub async fn decide(
     let sessions = carried_sessions(live, &head, store, facts.started);
 
     // Lists, the ban of the address, the challenge of a list.
-    let mut entry = decision::enter(&live.policy, &head)
-        .with_device_keys(device_keys)
-        .with_sessions(sessions.as_deref())
-        .with_ban(banned.is_some());
-    if !facts.front.sees_end() {
-        entry = entry.without_end();
+    let mut entry = decision::enter(&live.policy, &head);
+    entry.set_device_keys(device_keys);
+    entry.set_sessions(sessions.as_deref());
+    if banned.is_some() {
+        entry.ban();
     }
-    let entry = if entry.is_challenged() { Box::pin(challenge::meet(worker, entry, proofs)).await } else { entry };
+    if !facts.front.sees_end() {
+        entry.forgo_end();
+    }
+    if entry.is_challenged() {
+        Box::pin(challenge::meet(worker, &mut entry, proofs)).await;
+    }
 
     // What the keys of limits are made of: claims of tokens, fields of the body.
     let claims = match &live.tokens {
         Some(tokens) if entry.needs_claims(!body.is_empty()) => tokens.claims(&facts.head.fields, clock::wall()),
         _ => RequestClaims::default(),
     };
-    let entry = entry.with_claims(&claims);
+    entry.set_claims(&claims);
     let (mut fields, mut since) = (BodyFields::none(), facts.started);
     if !body.is_empty() && entry.needs_body() {
         let read = Box::pin(read_fields(body, &facts.head.fields, live.settings.inspect_body, connection));
         fields = read.await.map_err(DecideError::BadRequest)?;
         since = worker.clock.now();
     }
-    let entry = entry.with_nonce(fastrand::u64(..));
+    entry.set_nonce(fastrand::u64(..));
 
     // Bans of keys, then the limits.
     let mut plan = entry.plan(&fields, &store.hasher());
     if store.bans().has_keys() {
-        plan = Box::pin(bans::apply(plan, store)).await;
+        Box::pin(bans::apply(&mut plan, store)).await;
     }
     let (mut decision, mut reservation) = decide_limits(&plan, store, live).await?;
     if let (false, Decision::Deny(denial)) = (proofs.is_empty(), &decision)
@@ -85,11 +89,12 @@ pub async fn decide(
 
     let now = worker.clock.now();
     let timing = Timing { decided: now, age: now.since(facts.started), took: now.since(since) };
-    let decided = match decision {
+    let mut decided = match decision {
         Decision::Pass(pass) => FinalDecision::pass(pass, reservation, live, &plan, store, timing),
         Decision::Deny(denial) => FinalDecision::deny(denial, reservation, live, &plan, store, banned, timing).await,
     };
-    Ok(decided.with_sessions(sessions.filter(|sessions| sessions.has_known())))
+    decided.sessions = sessions.filter(|sessions| sessions.has_known());
+    Ok(decided)
 }
 
 /// Has the store decide the limits of a plan, all in one step. Nothing waits where the limits are in memory.
@@ -189,8 +194,8 @@ impl FinalDecision {
     ) -> Self {
         let applied_limit = record::of_delay(&pass, live, plan, store);
         let kept = record::of_pass(&mut pass, live, plan, store, timing);
-        let sign_in = record::sign_in(&reservation, live, plan, store);
-        let mut decided = Decided { sign_in, ..Decided::of_pass(&mut pass, applied_limit, kept, timing.took) };
+        let mut decided = Decided::of_pass(&mut pass, applied_limit, kept, timing.took);
+        decided.sign_in = record::sign_in(&reservation, live, plan, store);
         decided.keys = record::logged_keys(live, plan, store);
         Self {
             decided,
@@ -198,12 +203,6 @@ impl FinalDecision {
             action: FinalAction::Forward { upstream: pass.upstream, delay: pass.delay },
             sessions: None,
         }
-    }
-
-    /// Adds the sessions that the request carries.
-    #[must_use]
-    pub fn with_sessions(self, sessions: Option<Box<CarriedSessions>>) -> Self {
-        Self { sessions, ..self }
     }
 
     /// Begins the bans of a denial. `banned`: the ban of the client's address and how long it lasts, if it has one.

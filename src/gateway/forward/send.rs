@@ -23,44 +23,39 @@ use crate::wire::head::{Fields, KnownName, Name, ResponseHead};
 use crate::words::pool::Pooled;
 
 /// Sends a request to its upstream and returns the answer.
-///
-/// The request is prepared outside the future, so that the future keeps only what it needs while it waits for the
-/// answer.
-pub fn forward(
+pub async fn forward(
     mut exchange: Pooled<Exchange>,
     connection: Arc<Connection>,
     mut body: RequestBody,
     upstream: UpstreamId,
     upgrade: Option<UpgradeRequest>,
-) -> impl Future<Output = Response<ResponseBody>> + Send + 'static {
+) -> Response<ResponseBody> {
     let has_body = !body.is_empty();
     let is_tls = connection.tls_info().is_some();
     let continue_signal = prepare(&mut exchange, is_tls, &mut body, upstream, upgrade.as_ref());
     let on_informational = informational_handler(&exchange, continue_signal.as_ref());
-    async move {
-        let Exchange { live, worker, facts, .. } = &mut *exchange;
-        let Some(target) = live.upstreams.get(usize::from(upstream.0)) else {
-            return answers::no_upstream(exchange);
-        };
-        let client = OneClient { identity: &facts.identity, connection: &connection, version: facts.head.version };
-        let request = OutgoingRequest { head: &mut facts.head, body: &mut body };
-        let answer = worker.pool.send(target, request, &client, on_informational).await;
-        if let Ok(answer) = &answer {
-            exchange.renew_sessions(&answer.head.fields);
+    let Exchange { live, worker, facts, .. } = &mut *exchange;
+    let Some(target) = live.upstreams.get(usize::from(upstream.0)) else {
+        return answers::no_upstream(exchange);
+    };
+    let client = OneClient { identity: &facts.identity, connection: &connection, version: facts.head.version };
+    let request = OutgoingRequest { head: &mut facts.head, body: &mut body };
+    let answer = worker.pool.send(target, request, &client, on_informational).await;
+    if let Ok(answer) = &answer {
+        exchange.renew_sessions(&answer.head.fields);
+    }
+    match answer {
+        Ok(answer) if answer.head.status == StatusCode::SWITCHING_PROTOCOLS => {
+            Box::pin(answers::switch(exchange, &connection, answer, upgrade)).await
         }
-        match answer {
-            Ok(answer) if answer.head.status == StatusCode::SWITCHING_PROTOCOLS => {
-                Box::pin(answers::switch(exchange, &connection, answer, upgrade)).await
-            }
-            Ok(answer) if exchange.facts.asks_for_tunnel && answer.head.status.is_success() => {
-                answers::reject_tunnel(exchange, answer)
-            }
-            Ok(answer) if exchange.reservation.outcome_rule().is_some() => {
-                answers::watch(exchange, &connection, answer, continue_signal).await
-            }
-            Ok(answer) => answers::relay(exchange, answer, continue_signal, None),
-            Err(error) => Box::pin(answers::fail(exchange, has_body, error)).await,
+        Ok(answer) if exchange.facts.asks_for_tunnel && answer.head.status.is_success() => {
+            answers::reject_tunnel(exchange, answer)
         }
+        Ok(answer) if exchange.reservation.outcome_rule().is_some() => {
+            Box::pin(answers::watch(exchange, &connection, answer, continue_signal)).await
+        }
+        Ok(answer) => answers::relay(exchange, answer, continue_signal, None),
+        Err(error) => Box::pin(answers::fail(exchange, has_body, error)).await,
     }
 }
 

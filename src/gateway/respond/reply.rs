@@ -39,15 +39,13 @@ const CLOSE: &[u8] = b"close";
 /// All methods of RFC 9110 and RFC 5789 except CONNECT and TRACE.
 const METHODS: &[u8] = b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
-/// Answers a denied request, which the application does not get. The rest of a short body is read, so that the
-/// connection can be kept. After a longer body the connection closes.
-pub async fn deny(
+/// Answers a denied request, which the application does not get. The connection closes after a body that was not read.
+pub fn deny(
     exchange: Pooled<Exchange>,
     live: &Snapshot,
-    body: RequestBody,
+    is_body_read: bool,
     denial: &Denial,
 ) -> Response<ResponseBody> {
-    let is_body_read = body.is_empty() || Box::pin(body.discard()).await;
     let mut names: SmallVec<[&str; 2]> = SmallVec::new();
     let refusal = match &denial.cause {
         DenialCause::Listed { .. } | DenialCause::NotOnList | DenialCause::Banned | DenialCause::DeniedDescriptor => {
@@ -189,13 +187,8 @@ pub fn fail(
 
 /// Answers a request during an outage of the store, if one of its limits denies meanwhile. The application does not get
 /// the request.
-pub async fn cannot_decide(
-    mut exchange: Pooled<Exchange>,
-    body: RequestBody,
-    error: StoreError,
-) -> Response<ResponseBody> {
+pub fn cannot_decide(mut exchange: Pooled<Exchange>, is_body_read: bool, error: StoreError) -> Response<ResponseBody> {
     exchange.refuse(error.to_string());
-    let is_body_read = body.is_empty() || Box::pin(body.discard()).await;
     let mut answer = Reply::built_in(&exchange, &Refusal::Unavailable, StatusCode::SERVICE_UNAVAILABLE);
     if let Some(seconds) = exchange.decided().retry_after {
         answer.set_retry_after(seconds);

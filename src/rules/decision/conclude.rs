@@ -96,7 +96,7 @@ impl PlannedCharges<'_> {
                 report: rulings.report,
             });
         };
-        Decision::Deny(Pooled::new(Denial {
+        Decision::Deny(Pooled::made_by(|| Denial {
             route,
             cause: DenialCause::Limited { limits: rulings.denying, retry_after: rulings.retry_after },
             limit: Some(decisive.id),

@@ -79,46 +79,39 @@ pub fn enter<'p, 'h>(policy: &'p Policy, head: &'h CanonicalHead<'h>) -> RoutedR
 
 impl<'h> RoutedRequest<'_, 'h> {
     /// Verifies device cookies with these keys. `None`: no device is known.
-    #[must_use]
-    pub fn with_device_keys(self, device_keys: Option<DeviceKeys<'h>>) -> Self {
-        Self { device_keys, ..self }
+    pub fn set_device_keys(&mut self, device_keys: Option<DeviceKeys<'h>>) {
+        self.device_keys = device_keys;
     }
 
     /// Counts by the accounts of these sessions. `None`: nothing learns sessions.
-    #[must_use]
-    pub fn with_sessions(self, sessions: Option<&'h CarriedSessions>) -> Self {
-        let users = sessions.map_or(&[][..], CarriedSessions::users);
-        let unread_users = sessions.and_then(CarriedSessions::unread);
-        Self { sessions, identity: Identity { users, unread_users, ..self.identity }, ..self }
+    pub fn set_sessions(&mut self, sessions: Option<&'h CarriedSessions>) {
+        self.identity.users = sessions.map_or(&[][..], CarriedSessions::users);
+        self.identity.unread_users = sessions.and_then(CarriedSessions::unread);
+        self.sessions = sessions;
     }
 
     /// Counts by the claims of the tokens that the request carries and that verify.
-    #[must_use]
-    pub fn with_claims(self, claims: &'h RequestClaims) -> Self {
-        Self { identity: Identity { claims, ..self.identity }, ..self }
+    pub fn set_claims(&mut self, claims: &'h RequestClaims) {
+        self.identity.claims = claims;
     }
 
     /// Counts a value that was not understood as another one than in any other request. `nonce` is random.
-    #[must_use]
-    pub fn with_nonce(self, nonce: u64) -> Self {
-        Self { nonce, ..self }
+    pub fn set_nonce(&mut self, nonce: u64) {
+        self.nonce = nonce;
     }
 }
 
 impl RoutedRequest<'_, '_> {
-    /// Denies the request where the address of the client is banned, unless a list of `access` has decided already.
-    #[must_use]
-    pub fn with_ban(self, is_banned: bool) -> Self {
-        if is_banned && matches!(self.access, AccessDecision::Ordinary | AccessDecision::Challenged(_)) {
-            return Self { access: AccessDecision::Banned, ..self };
+    /// The address of the client is banned: that denies the request, unless a list of `access` has decided already.
+    pub fn ban(&mut self) {
+        if matches!(self.access, AccessDecision::Ordinary | AccessDecision::Challenged(_)) {
+            self.access = AccessDecision::Banned;
         }
-        self
     }
 
     /// Leaves `concurrent` limits out: the end of the request will not be known, and its slot would stay taken.
-    #[must_use]
-    pub fn without_end(self) -> Self {
-        Self { is_end_seen: false, ..self }
+    pub fn forgo_end(&mut self) {
+        self.is_end_seen = false;
     }
 
     /// Whether a list denies the request until its client has solved a challenge.
@@ -139,12 +132,10 @@ impl RoutedRequest<'_, '_> {
         Some(ListChallenge { list, key: hasher.hash(CHALLENGED, &key) })
     }
 
-    /// Continues as an ordinary request: the client has solved the challenge of its list.
-    #[must_use]
-    pub fn after_challenge(self) -> Self {
-        match self.access {
-            AccessDecision::Challenged(_) => Self { access: AccessDecision::Ordinary, ..self },
-            _ => self,
+    /// The client has solved the challenge of its list: the request is an ordinary one from now on.
+    pub fn pass_challenge(&mut self) {
+        if self.is_challenged() {
+            self.access = AccessDecision::Ordinary;
         }
     }
 
@@ -196,17 +187,16 @@ impl RoutedRequest<'_, '_> {
     }
 
     /// Adds the routes that the request may take by a method in its body.
-    pub(super) fn with_body(self, fields: &BodyFields) -> Self {
+    pub(super) fn add_body(&mut self, fields: &BodyFields) {
         if fields.is_empty() && fields.not_understood().is_none() {
-            return self;
+            return;
         }
         let widened = with_body_methods(self.head, fields, |methods| match methods {
             BodyMethods::Known([]) => None,
             methods => Some(walk(self.policy, self.head, methods)),
         });
-        match widened {
-            Some(walk) => Self { walk, ..self },
-            None => self,
+        if let Some(walk) = widened {
+            self.walk = walk;
         }
     }
 

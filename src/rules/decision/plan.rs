@@ -41,7 +41,7 @@ impl<'p, 'h> RoutedRequest<'p, 'h> {
     /// Extracts every key and says what the store has to charge. `hasher` is the hasher of that store.
     pub fn plan(self, fields: &'h BodyFields, hasher: &KeyHasher) -> Plan<'p, 'h> {
         let mut plan = Plan {
-            entry: self.with_body(fields),
+            entry: self,
             fields,
             denied_for: None,
             charges: PlannedCharges::default(),
@@ -49,6 +49,7 @@ impl<'p, 'h> RoutedRequest<'p, 'h> {
             client: None,
             sign_in: None,
         };
+        plan.entry.add_body(fields);
         plan.denied_for = plan.entry.denied_before_limits(hasher);
         if plan.denied_for.is_none() {
             plan.fill(hasher);

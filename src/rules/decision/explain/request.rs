@@ -34,9 +34,10 @@ pub fn explain(
     asker: Asker,
     upstream: impl FnOnce(UpstreamId) -> String,
 ) -> Explanation {
-    let entry = enter(policy, head).with_claims(&tokens.claims);
+    let mut entry = enter(policy, head);
+    entry.set_claims(&tokens.claims);
     let reads_body = entry.needs_body();
-    let entry = entry.with_body(fields);
+    entry.add_body(fields);
     let walk = &entry.walk;
     let denied = denied(&entry);
     let limits_decide = denied.is_none() && entry.access == AccessDecision::Ordinary;
