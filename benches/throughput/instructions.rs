@@ -1,4 +1,5 @@
-//! User instructions and allocations per request, counted by callgrind: the same on a quiet machine and on a busy one.
+//! What a request takes, counted by valgrind: the same on a quiet machine and on a busy one. Instructions, allocations and
+//! misses of simulated caches are counted by callgrind, and copied bytes by DHAT.
 //!
 //! One connection asks, one request after the other. What a proxy does at its start is not counted: the entropy that it
 //! gathers takes hundreds of millions of instructions, never the same number.
@@ -9,7 +10,7 @@ mod expected;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use std::{fs, iter, thread};
 
 pub(crate) use self::dump::Counts;
@@ -59,7 +60,7 @@ pub(crate) fn run(proxies: &[Proxy], word: Option<&str>, counting: Counting) {
 fn row(cores: Cores, proxies: &[Proxy], application: &str, job: Job) -> Row {
     let count = |proxy: &Proxy| {
         let count = per_request(Start { cores, ..Start::new(*proxy, job.setup, application) }, job);
-        eprintln!("{}: {} {}", job.name, proxy.name, count.instructions);
+        eprintln!("{}: {} {count}", job.name, proxy.name);
         count
     };
     Row { name: job.name, counts: proxies.iter().map(count).collect() }
@@ -79,11 +80,9 @@ fn per_request(start: Start<'_>, job: Job) -> Counts {
     let _ = fs::remove_dir_all(&files);
     fs::create_dir_all(&files).expect("a folder for what callgrind writes");
     let out = format!("--callgrind-out-file={}/%p", files.display());
-    let peer = Peer::start(Start { under: &["valgrind", "--tool=callgrind", &out], ..start });
-    measure::first_answer(peer.address, Instant::now());
-    if let Some(path) = job.sign_in {
-        send(&peer, Job { path, ..job }, 1, start.cores);
-    }
+    let mut under = vec!["valgrind", "--tool=callgrind", &out];
+    under.extend(CACHES);
+    let peer = begin(Start { under: &under, ..start }, job);
     let mut part = 0;
     let [first, less, more] = loads(job);
     let [_, few, many] = [first, less, more].map(|requests| {
@@ -93,7 +92,31 @@ fn per_request(start: Start<'_>, job: Job) -> Counts {
         let pids = peer.process.family();
         pids.iter().map(|pid| dump(*pid, &files.join(format!("{pid}.{part}")))).sum::<Counts>()
     });
-    (many - few).per_request(more - less)
+    drop(peer);
+    let copied = |requests| copied(start, job, &files.join(format!("copies {requests}")), requests);
+    let copied = copied(more) - copied(less);
+    Counts { copied, ..many - few }.per_request(more - less)
+}
+
+/// How many bytes a proxy copies from its start to its end, with so many requests between.
+fn copied(start: Start<'_>, job: Job, file: &Path, requests: u64) -> u64 {
+    let out = format!("--dhat-out-file={}", file.display());
+    let peer = begin(Start { under: &["valgrind", "--tool=dhat", "--mode=copy", &out], ..start }, job);
+    send(&peer, job, requests, start.cores);
+    let Peer { mut process, .. } = peer;
+    // valgrind ends with the proxy, and writes the file before.
+    assert!(process.stop(Duration::from_secs(60)), "the proxy does not end");
+    dump::copied(&fs::read_to_string(file).expect("what DHAT has written")).expect("the format of DHAT")
+}
+
+/// Starts a proxy, with what a job needs before.
+fn begin(start: Start<'_>, job: Job) -> Peer {
+    let peer = Peer::start(start);
+    measure::first_answer(peer.address, Instant::now());
+    if let Some(path) = job.sign_in {
+        send(&peer, Job { path, ..job }, 1, start.cores);
+    }
+    peer
 }
 
 fn send(peer: &Peer, job: Job, requests: u64, cores: Cores) {
@@ -111,6 +134,9 @@ fn dump(pid: u32, file: &Path) -> Counts {
     assert!(status.expect("a part of valgrind").success(), "callgrind does not hear");
     Counts::read(&fs::read_to_string(file).expect("what callgrind has written")).expect("the format of callgrind")
 }
+
+/// The caches that are simulated, whatever this machine has: in bytes, the ways, and the bytes of a line.
+const CACHES: [&str; 4] = ["--cache-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64"];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("callgrind")

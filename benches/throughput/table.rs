@@ -90,13 +90,10 @@ pub(crate) fn print_against_first(plan: &Plan, title: &str, rows: &[against_firs
 
 /// The table of instructions.
 pub(crate) fn print_instructions(proxies: &[Proxy], rows: &[instructions::Row]) {
-    println!(
-        "\n| user instructions per request | {} |",
-        names(proxies.iter().copied()).collect::<Vec<_>>().join(" | ")
-    );
+    println!("\n| per request | {} |", names(proxies.iter().copied()).collect::<Vec<_>>().join(" | "));
     println!("| --- |{}", " --- |".repeat(proxies.len()));
     for row in rows {
-        let cells: Vec<String> = row.counts.iter().map(|counts| counts.instructions.to_string()).collect();
+        let cells: Vec<String> = row.counts.iter().map(ToString::to_string).collect();
         println!("| {} | {} |", row.name, cells.join(" | "));
     }
 }

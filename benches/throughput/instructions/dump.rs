@@ -1,8 +1,11 @@
-//! Reads what callgrind writes.
+//! Reads what callgrind and DHAT write.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::iter::Sum;
 use std::ops::Sub;
+
+use serde::Deserialize;
 
 /// What was counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -11,12 +14,20 @@ pub(crate) struct Counts {
     pub(crate) instructions: u64,
     /// Calls of the allocator by code in Rust: new memory, and more of it. A build that has inlined them shows none.
     pub(crate) allocations: u64,
+    /// Instructions that were not in a first-level cache of 32 KiB, and data that was not in another.
+    pub(crate) misses: u64,
+    /// Bytes that were copied from one place in memory to another by `memcpy` and its like.
+    pub(crate) copied: u64,
 }
 
 impl Counts {
     /// Reads a file of callgrind, which names a function once and has its number from then on.
     pub(super) fn read(dump: &str) -> Option<Self> {
-        let total = dump.lines().find_map(|line| line.strip_prefix("totals: "))?;
+        let total = |event: &str| {
+            let line = |start| dump.lines().find_map(|line| line.strip_prefix(start)).map(str::split_whitespace);
+            let place = line("events: ")?.position(|name| name == event)?;
+            line("totals: ")?.nth(place)?.parse::<u64>().ok()
+        };
         let (mut allocations, mut names, mut is_allocator) = (0, HashMap::new(), false);
         for line in dump.lines() {
             if let Some((kind @ ("fn" | "cfn"), function)) = line.split_once('=') {
@@ -29,12 +40,46 @@ impl Counts {
                 allocations += calls.split(' ').next()?.parse::<u64>().ok()?;
             }
         }
-        Some(Self { instructions: total.trim().parse().ok()?, allocations })
+        let misses = total("I1mr")? + total("D1mr")? + total("D1mw")?;
+        Some(Self { instructions: total("Ir")?, allocations, misses, copied: 0 })
     }
 
     /// Of one of so many requests.
     pub(super) fn per_request(self, requests: u64) -> Self {
-        Self { instructions: self.instructions / requests, allocations: self.allocations / requests }
+        Self {
+            instructions: self.instructions / requests,
+            allocations: self.allocations / requests,
+            misses: self.misses / requests,
+            copied: self.copied / requests,
+        }
+    }
+}
+
+/// How many bytes a process has copied, by a file of DHAT.
+pub(super) fn copied(file: &str) -> Option<u64> {
+    /// What DHAT knows of the places in the program that copy.
+    #[derive(Deserialize)]
+    struct Copies {
+        pps: Vec<Place>,
+    }
+
+    #[derive(Deserialize)]
+    struct Place {
+        #[serde(rename = "tb")]
+        total_bytes: u64,
+    }
+
+    let Copies { pps } = serde_json::from_str(file).ok()?;
+    Some(pps.iter().map(|place| place.total_bytes).sum())
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { instructions, allocations, misses, copied } = self;
+        write!(
+            f,
+            "{instructions} instructions, {allocations} allocations, {misses} cache misses, {copied} bytes copied"
+        )
     }
 }
 
@@ -45,6 +90,8 @@ impl Sub for Counts {
         Self {
             instructions: self.instructions.saturating_sub(other.instructions),
             allocations: self.allocations.saturating_sub(other.allocations),
+            misses: self.misses.saturating_sub(other.misses),
+            copied: self.copied.saturating_sub(other.copied),
         }
     }
 }
@@ -54,6 +101,8 @@ impl Sum for Counts {
         all.fold(Self::default(), |sum, one| Self {
             instructions: sum.instructions + one.instructions,
             allocations: sum.allocations + one.allocations,
+            misses: sum.misses + one.misses,
+            copied: sum.copied + one.copied,
         })
     }
 }
