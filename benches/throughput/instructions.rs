@@ -20,7 +20,8 @@ use super::measure::Told;
 use super::options::Counting;
 use super::peer::{Peer, Start};
 use super::process::{Cores, Process, is_installed};
-use super::proxy::Proxy;
+use super::proxy::{Proxy, Setup};
+use super::redis::Redis;
 use super::{measure, table};
 
 /// What was counted for one job.
@@ -59,7 +60,10 @@ pub(crate) fn run(proxies: &[Proxy], word: Option<&str>, counting: Counting) {
 
 fn row(cores: Cores, proxies: &[Proxy], application: &str, job: Job) -> Row {
     let count = |proxy: &Proxy| {
-        let count = per_request(Start { cores, ..Start::new(*proxy, job.setup, application) }, job);
+        let redis = (job.setup == Setup::Redis).then(Redis::start);
+        let port = redis.as_ref().map_or(0, |redis| redis.address.port()).to_string();
+        let words = &[("REDIS_PORT", &*port)];
+        let count = per_request(Start { cores, words, ..Start::new(*proxy, job.setup, application) }, job);
         eprintln!("{}: {} {count}", job.name, proxy.name);
         count
     };
@@ -71,11 +75,11 @@ fn row(cores: Cores, proxies: &[Proxy], application: &str, job: Job) -> Row {
 const fn loads(job: Job) -> [u64; 3] {
     // portcullis keeps the newest 10,000 denials, and uses their memory for later ones from then on.
     let first = if job.status == 429 { 10_500 } else { 200 };
-    [first, 200, 1200]
+    let crowd = job.connections as u64;
+    if crowd == 1 { [first, 200, 1200] } else { [4 * crowd, 2 * crowd, 6 * crowd] }
 }
 
 fn per_request(start: Start<'_>, job: Job) -> Counts {
-    let job = Job { connections: 1, ..job };
     let files = folder().join(format!("{} {}", start.proxy.name, job.name).replace('/', "-"));
     let _ = fs::remove_dir_all(&files);
     fs::create_dir_all(&files).expect("a folder for what callgrind writes");

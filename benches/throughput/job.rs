@@ -106,9 +106,15 @@ impl Job {
     pub(crate) const fn over(self, over: Over) -> Self {
         Self { over, ..self }
     }
+
+    /// On one connection, a request at a time.
+    const fn alone(self) -> Self {
+        Self { connections: 1, ..self }
+    }
 }
 
 const LIMITED: Job = Job::limited("proxied, one limit", 0.85);
+const CROWDED: Job = Job { connections: 1000, ..Job::limited("proxied, one limit, 1000 connections", 0.9) };
 const LISTS: Job = Job { setup: Setup::Lists, ..Job::limited("proxied, four limits and two lists", 0.85) };
 const PAGE: Job = Job::refused("refused with 429, a page", "/refused");
 const PROBLEM: Job = Job {
@@ -141,7 +147,7 @@ pub(crate) const JOBS: [Job; 18] = [
     LOGGED,
     FORM,
     Job { connections: 4, ..Job::limited("proxied, one limit, 4 connections", 1.03) },
-    Job { connections: 1000, ..Job::limited("proxied, one limit, 1000 connections", 0.9) },
+    CROWDED,
     Job { connections: 4000, ..Job::limited("proxied, one limit, 4000 connections", 0.9) },
     Job { connections: 9000, goal: None, ..Job::limited("proxied, one limit, 9000 connections", 0.9) },
     Job::down("1 MiB down", 0.9),
@@ -154,17 +160,20 @@ pub(crate) const JOBS: [Job; 18] = [
 ];
 
 /// Those whose instructions are counted.
-pub(crate) const COUNTED: [Job; 10] = [
-    LIMITED,
-    LISTS,
-    PAGE,
-    PROBLEM,
-    LOGGED,
-    FORM,
-    COOKIE,
-    USER,
-    TLS,
-    Job::limited("HTTP/2 over TLS", 0.75).over(Over::Http2(1)),
+pub(crate) const COUNTED: [Job; 12] = [
+    LIMITED.alone(),
+    CROWDED,
+    LISTS.alone(),
+    PAGE.alone(),
+    PROBLEM.alone(),
+    LOGGED.alone(),
+    FORM.alone(),
+    COOKIE.alone(),
+    USER.alone(),
+    Job { setup: Setup::Redis, clients: Clients::Keys(100), ..Job::new("proxied, one limit in Redis", "/", 200) }
+        .alone(),
+    TLS.alone(),
+    Job::limited("HTTP/2 over TLS", 0.75).over(Over::Http2(1)).alone(),
 ];
 
 /// Where the application answers with 1 MiB.

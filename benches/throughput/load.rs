@@ -49,19 +49,28 @@ impl Load {
     pub(crate) fn read(argument: &'static str) -> &'static Self {
         Box::leak(Box::new(serde_json::from_str(argument).expect("a load")))
     }
+
+    /// Requests that are counted one by one need none.
+    fn warm_up(&self) -> Duration {
+        match self.ends {
+            Ends::After(_) => self.job.warm_up(),
+            Ends::Requests(_) => Duration::ZERO,
+        }
+    }
 }
 
 /// Runs the load and prints what came of it in one line; before it, a line when the warm-up is over, if the job has one.
 pub(crate) fn run(load: &'static Load) {
-    let turns = Turns::new(load.job.warm_up(), load.ends);
+    let warm_up = load.warm_up();
+    let turns = Turns::new(warm_up, load.ends);
     let share = |thread| (thread..load.job.connections).step_by(load.threads);
     let run_share = |thread| {
         let turns = turns.clone();
         thread::spawn(move || run_some(load, share(thread), &turns))
     };
     let threads: Vec<_> = (0..load.threads).map(run_share).collect();
-    if !load.job.warm_up().is_zero() {
-        thread::sleep(load.job.warm_up());
+    if !warm_up.is_zero() {
+        thread::sleep(warm_up);
         println!("warm");
     }
     let mut all = Outcome::default();
