@@ -13,6 +13,7 @@ pub mod forward;
 pub mod handle;
 pub mod header_kind;
 pub mod headers;
+pub mod languages;
 pub mod outcome_watch;
 pub mod pages;
 pub mod ratelimit_headers;

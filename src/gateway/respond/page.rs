@@ -9,9 +9,8 @@ use http::{Method, StatusCode};
 
 use super::refusal::Refusal;
 use crate::gateway::exchange::Exchange;
-use crate::gateway::pages::{
-    Language, Message, OperatorPages, PageKind, Placeholder, Template, Texts, escape_html, preferred_language,
-};
+use crate::gateway::languages::{Language, Message, Texts, preferred_language};
+use crate::gateway::pages::{OperatorPages, PageKind, Placeholder, Template, escape_html};
 use crate::gateway::stages::RequestId;
 use crate::rules::challenge::{ChallengeToken, NONCE};
 use crate::rules::key::KeyHash;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 
-use crate::gateway::pages::{MAX_QUALITY, Message, quality};
+use crate::gateway::languages::{MAX_QUALITY, Message, quality};
 use crate::gateway::stages::RequestId;
 use crate::wire::head::{Fields, KnownName};
 use crate::words::pool::Buffer;

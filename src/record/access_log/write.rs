@@ -165,4 +165,8 @@ pub(super) fn split_port(host: &str) -> (&str, Option<u16>) {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    mod expected;
+    mod lines;
+    mod oracle;
+}

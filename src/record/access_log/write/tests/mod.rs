@@ -1,3 +1,0 @@
-mod expected;
-mod lines;
-mod oracle;
