@@ -263,7 +263,7 @@ fn disagreements(text: &str, schema: &Value, (at, described): Described<'_>, val
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, rng_seed: RngSeed::Fixed(34), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, rng_seed: RngSeed::Fixed(34), ..ProptestConfig::default() })]
 
     #[test]
     fn a_value_is_refused_by_both_or_by_none(place in any::<Index>(), value in near()) {

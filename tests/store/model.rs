@@ -59,7 +59,7 @@ enum Wait {
     Opening,
 }
 
-/// Holds a store to brute force over a few hundred random histories.
+/// Holds a store to brute force over random histories.
 pub(crate) fn random_histories<F: Fixture>() {
     random::<F>(any_limit().boxed());
 }
@@ -71,7 +71,7 @@ pub(crate) fn random_outcomes<F: Fixture>() {
 
 fn random<F: Fixture>(limit: BoxedStrategy<Drawn>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let mut runner = TestRunner::new(Config { cases: 300, failure_persistence: None, ..Config::default() });
+    let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
     let histories = (vec(limit, 1..5), vec(any_step(), 1..120));
     // What fixtures share stays while one of them does.
     let _first = F::new();

@@ -319,7 +319,7 @@ fn any_history_at_two_gateways_is_that_of_one_table() {
     let server = RedisServer::start();
     let gateways = runtime.block_on(async { Arc::new([Gateway::on(&server).await, Gateway::on(&server).await]) });
     let histories = AtomicU32::new(1);
-    let mut runner = TestRunner::new(ProptestConfig { cases: 100, ..ProptestConfig::default() });
+    let mut runner = TestRunner::new(ProptestConfig::default());
     let result = runner.run(&steps(), |steps| {
         let history = u128::from(histories.fetch_add(1, Ordering::Relaxed));
         let at = |session: u128| history * 1000 + session;

@@ -38,10 +38,10 @@ struct History(Vec<(u64, usize)>);
 /// Counts and windows in seconds.
 type Rates = Vec<(usize, u64)>;
 
-/// Holds a store to brute force over a few hundred random histories.
+/// Holds a store to brute force over random histories.
 pub(crate) fn random_values<F: Fixture>() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let mut runner = TestRunner::new(Config { cases: 200, failure_persistence: None, ..Config::default() });
+    let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
     let histories = (any_rates(), any::<bool>(), vec(any_step(), 1..100));
     // What fixtures share stays while one of them does.
     let _first = F::new();

@@ -35,12 +35,12 @@ const RUNTIME: &str = "XDG_RUNTIME_DIR";
 
 /// The binary that the tests run: the one at `$PORTCULLIS_BINARY`, or else the one that cargo has built with them.
 pub fn binary() -> &'static str {
-    static BINARY: LazyLock<String> = LazyLock::new(|| {
-        let built = env!("CARGO_BIN_EXE_portcullis");
-        env::var("PORTCULLIS_BINARY").unwrap_or_else(|_| built.to_owned())
-    });
+    static BINARY: LazyLock<String> =
+        LazyLock::new(|| env::var("PORTCULLIS_BINARY").unwrap_or_else(|_| BUILT_BY_CARGO.to_owned()));
     &BINARY
 }
+
+const BUILT_BY_CARGO: &str = env!("CARGO_BIN_EXE_portcullis");
 
 /// A running gateway; killed when it is dropped.
 #[derive(Debug)]
@@ -70,13 +70,15 @@ impl Gateway {
     /// Starts with files beside the configuration, and with these environment variables.
     #[track_caller]
     pub fn in_environment(config: impl AsRef<str>, files: &[(&str, &str)], environment: &[(&str, &str)]) -> Self {
-        let folder = tempfile::tempdir().expect("a folder for the configuration");
-        for (name, text) in files {
-            fs::write(folder.path().join(name), text).expect("a file in the folder");
-        }
-        fs::write(folder.path().join("portcullis.yaml"), completed(config.as_ref())).expect("a file in the folder");
         let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Self::spawn(from_file(), Arc::new(folder), environment)
+        Self::spawn(from_file(binary()), folder_with(config.as_ref(), files), environment)
+    }
+
+    /// Starts the binary that cargo has built with the tests, whatever the others run: without optimisation it takes several
+    /// times as much of its core for a request.
+    #[track_caller]
+    pub fn unoptimised(config: impl AsRef<str>, files: &[(&str, &str)]) -> Self {
+        Self::spawn(from_file(BUILT_BY_CARGO), folder_with(config.as_ref(), files), Vec::new())
     }
 
     /// Starts by socket activation: with this socket, and another one that the configuration does not name.
@@ -98,7 +100,7 @@ impl Gateway {
     pub fn failing(config: impl AsRef<str>) -> (ExitStatus, String) {
         let folder = tempfile::tempdir().expect("a folder for the configuration");
         fs::write(folder.path().join("portcullis.yaml"), completed(config.as_ref())).expect("a file in the folder");
-        let ended = from_file().current_dir(folder.path()).env(RUNTIME, folder.path()).output();
+        let ended = from_file(binary()).current_dir(folder.path()).env(RUNTIME, folder.path()).output();
         let ended = ended.expect("the binary starts");
         (ended.status, String::from_utf8_lossy(&ended.stderr).into_owned())
     }
@@ -107,15 +109,18 @@ impl Gateway {
     #[must_use]
     #[track_caller]
     pub fn successor(&self) -> Self {
-        let mut command = from_file();
+        let mut command = from_file(binary());
         command.arg("--takeover");
         Self::spawn(command, Arc::clone(&self.folder), self.environment.clone())
     }
 
     /// Starts a second process with the same configuration, whose takeover fails. Returns its exit status and its log.
     pub fn failing_successor(&self) -> (ExitStatus, String) {
-        let ended =
-            from_file().arg("--takeover").current_dir(self.folder.path()).env(RUNTIME, self.folder.path()).output();
+        let ended = from_file(binary())
+            .arg("--takeover")
+            .current_dir(self.folder.path())
+            .env(RUNTIME, self.folder.path())
+            .output();
         let ended = ended.expect("the binary starts");
         (ended.status, String::from_utf8_lossy(&ended.stderr).into_owned())
     }
@@ -165,7 +170,7 @@ impl Gateway {
     #[track_caller]
     pub fn restart(&mut self) {
         self.kill();
-        *self = Self::spawn(from_file(), Arc::clone(&self.folder), std::mem::take(&mut self.environment));
+        *self = Self::spawn(from_file(binary()), Arc::clone(&self.folder), std::mem::take(&mut self.environment));
     }
 
     #[track_caller]
@@ -400,8 +405,17 @@ impl Drop for Gateway {
     }
 }
 
-fn from_file() -> Command {
-    let mut command = Command::new(binary());
+fn folder_with(config: &str, files: &[(&str, &str)]) -> Arc<TempDir> {
+    let folder = tempfile::tempdir().expect("a folder for the configuration");
+    for (name, text) in files {
+        fs::write(folder.path().join(name), text).expect("a file in the folder");
+    }
+    fs::write(folder.path().join("portcullis.yaml"), completed(config)).expect("a file in the folder");
+    Arc::new(folder)
+}
+
+fn from_file(binary: &str) -> Command {
+    let mut command = Command::new(binary);
     command.args(["run", "-c", "portcullis.yaml"]).stdin(Stdio::null());
     command
 }

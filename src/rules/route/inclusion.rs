@@ -376,8 +376,6 @@ mod tests {
     ];
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(512))]
-
         #[test]
         fn the_routes_found_are_those_that_comparing_every_pair_finds(routes in prop::collection::vec(any_route(), 0..40)) {
             prop_assert_eq!(unreachable_routes(&routes), of_pairs(&routes));

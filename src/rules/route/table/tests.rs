@@ -233,8 +233,6 @@ fn any_condition() -> impl Strategy<Value = Condition> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1024))]
-
     #[test]
     fn the_index_finds_what_comparing_every_route_finds(
         conditions in prop::collection::vec(any_condition(), MIN_INDEXED..60),

@@ -38,8 +38,8 @@ fn charge<'r>(key: KeyHash, rule: &'r Rule, items: &[u64]) -> Charge<'r> {
     Charge { items: Items::from_slice(items), ..Charge::new(0, key, rule) }
 }
 
-fn run<S: Strategy>(cases: u32, strategy: &S, mut play: impl FnMut(&mut Keys, KeyHash, S::Value)) {
-    let config = Config { cases, failure_persistence: None, max_shrink_iters: 300, ..Config::default() };
+fn run<S: Strategy>(strategy: &S, mut play: impl FnMut(&mut Keys, KeyHash, S::Value)) {
+    let config = Config { failure_persistence: None, max_shrink_iters: 300, ..Config::default() };
     let (keys, number, play) = (RefCell::new(Keys::new()), Cell::new(0), RefCell::new(&mut play));
     let outcome = TestRunner::new(config).run(strategy, |value| {
         number.set(number.get() + 1);
@@ -51,7 +51,7 @@ fn run<S: Strategy>(cases: u32, strategy: &S, mut play: impl FnMut(&mut Keys, Ke
 
 #[track_caller]
 fn agrees(rule: impl Strategy<Value = Rule>) {
-    run(200, &(rule, vec(any_step(), 1..60)), |keys, key, (rule, steps)| follow(keys, key, &rule, &steps));
+    run(&(rule, vec(any_step(), 1..60)), |keys, key, (rule, steps)| follow(keys, key, &rule, &steps));
 }
 
 fn follow(keys: &mut Keys, key: KeyHash, rule: &Rule, steps: &[Step]) {
@@ -191,7 +191,7 @@ fn clients_are_known_as_in_a_list() {
     let step = (0..3_000_000_u64, 0..6_u64, 1..4_u32, 0..8_u64, any::<bool>());
     let rule =
         Rule::Rates { algorithm: Algorithm::default(), rates: "1/day".parse().expect("a rate"), cost: NonZeroU32::MIN };
-    run(100, &vec(step, 1..40), |keys, subject, steps| {
+    run(&vec(step, 1..40), |keys, subject, steps| {
         let mut known: Vec<(u64, Timestamp)> = Vec::new();
         for (wait, client, most, keep, succeeds) in steps {
             keys.hand.advance(Duration::from_micros(wait));

@@ -26,7 +26,9 @@ fn scripts(sets: impl Iterator<Item = usize>) -> Vec<&'static Script> {
 #[test]
 fn every_script_compiles() {
     let mut keys = Keys::new();
-    for script in scripts((0..text::ALL_KINDS).step_by(2)) {
+    // Each kind of counter alone, each pair, and all.
+    let is_short = |kinds: &usize| kinds.count_ones() <= 2 || kinds.count_ones() as usize == CounterKind::ALL.len();
+    for script in scripts((0..text::ALL_KINDS).step_by(2).filter(is_short)) {
         let mut load = redis::cmd("SCRIPT");
         load.arg("LOAD").arg(&script.text);
         assert_eq!(keys.send(&load), Value::BulkString(script.sha.clone().into_bytes()), "{}", script.text);

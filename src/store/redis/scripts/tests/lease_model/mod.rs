@@ -15,6 +15,7 @@ use std::thread;
 
 use gateway::gateways;
 use mutants::Mutant;
+use proptest::test_runner::Config;
 use world::World;
 
 use super::server::Keys;
@@ -74,8 +75,9 @@ fn play_halves(first: u64, count: u64) -> u32 {
 
 #[test]
 fn no_window_sees_more_than_its_rate() {
-    let leased = play_halves(0, 1000);
-    assert!(leased > 5000, "only {leased} requests passed by leases");
+    let histories = 4 * Config::default().cases;
+    let leased = play_halves(0, histories.into());
+    assert!(leased > 4 * histories, "only {leased} requests passed by leases");
     assert_eq!(play(0..20, None, History::LastMoment), (0, 20));
 }
 

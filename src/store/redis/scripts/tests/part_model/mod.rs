@@ -11,6 +11,7 @@ mod world;
 use std::ops::Range;
 
 use mutants::Mutant;
+use proptest::test_runner::Config;
 use world::World;
 
 use super::server::Keys;
@@ -27,7 +28,7 @@ fn play(seeds: Range<u64>, mutant: Option<&'static Mutant>) -> Option<u64> {
 
 #[test]
 fn all_parts_are_at_most_the_whole_and_settle() {
-    assert_eq!(play(0..1000, None), None);
+    assert_eq!(play(0..u64::from(4 * Config::default().cases), None), None);
 }
 
 #[test]
