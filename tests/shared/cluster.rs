@@ -175,11 +175,16 @@ fn what_was_only_reserved_for_a_moment_refuses_nobody_afterwards() {
         assert!(callers.iter_mut().all(|caller| caller.answer() == Some(429)));
         assert!(others.iter_mut().all(|caller| caller.answer().is_some()));
     }
+    let passed = |key: &str| {
+        let mut arrivals = application.arrivals().into_iter();
+        arrivals.any(|arrival| arrival.key == key && arrival.target == "/two")
+    };
     for key in &keys {
-        Caller::default().call(gateways[0].address(), "/two", key, clock);
+        // A gateway that was refused hears of what was given back by a message.
+        let asked = Stopwatch::start();
+        eventually("one of two is left", || {
+            passed(key) || Caller::default().call(gateways[0].address(), "/two", key, clock) == Some(200)
+        });
+        assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
     }
-    let arrivals = application.arrivals();
-    let passed = |key: &&String| arrivals.iter().any(|arrival| arrival.key == **key && arrival.target == "/two");
-    let refused: Vec<&String> = keys.iter().filter(|key| !passed(key)).collect();
-    assert_eq!(refused, Vec::<&String>::new(), "one of two was used");
 }

@@ -3,11 +3,9 @@
 //! - [`store`]: the store of one core; [`decided`]: what Redis has decided about a batch, also if the client has left.
 //! - [`reserve`]: all or none across hash slots; [`settle`]: settles requests.
 //! - [`in_flight`]: slots in flight, their leases, and leased units that were not spent; [`parts`]: the part of this gateway.
-//! - [`bans`], with [`ban_queue`] that sends many at once, [`sessions`], [`resets`], [`keyring`]: bans, sessions, resets and
-//!   signing keys of all gateways.
+//! - [`bans`], [`sessions`], [`resets`], [`keyring`]: bans, sessions, resets and signing keys of all gateways.
 //! - [`records`]: what gateways know of each other.
 
-mod ban_queue;
 pub(super) mod bans;
 pub(super) mod decided;
 pub(super) mod in_flight;

@@ -7,7 +7,7 @@ use redis::Value;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use super::ban_queue::BanQueue;
+use super::bans::BanQueue;
 use super::decided::RedisDecision;
 use super::in_flight::InFlightSlots;
 use super::reserve::RoomyPlaces;
