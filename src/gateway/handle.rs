@@ -161,3 +161,15 @@ thread_local! {
     /// Those that wait for a request of this thread.
     static FREE: RefCell<FreeList<Answering>> = const { RefCell::new(FreeList::empty()) };
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each request that waits for its application keeps so many bytes: what waits rarely is on the heap.
+    #[test]
+    fn a_request_that_waits_keeps_little() {
+        let size = size_of_val(&answer_requests(Arc::default()));
+        assert!(size <= 2560, "{size} bytes");
+    }
+}
