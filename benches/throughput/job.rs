@@ -165,7 +165,8 @@ pub(crate) const COUNTED: [Job; 12] = [
     CROWDED,
     LISTS.alone(),
     PAGE.alone(),
-    PROBLEM.alone(),
+    // The denials before those that are counted are a flood, to which these belong.
+    Job { name: "denied, while an attack is grouped", ..PROBLEM }.alone(),
     LOGGED.alone(),
     FORM.alone(),
     COOKIE.alone(),
