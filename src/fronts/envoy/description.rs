@@ -200,7 +200,7 @@ impl Description {
         if path.contains('#') {
             return malformed("the request target has a fragment", fields);
         }
-        let target = Target::from_parts(&mut fields, scheme.as_bytes(), Some(host.as_bytes()), path.as_bytes());
+        let target = Target::from_parts(&mut fields, scheme.as_bytes(), Some(host.as_bytes()), &path);
         let Ok(target) = target else {
             let is_host = Authority::try_from(&*host).is_ok();
             let reason = if is_host { "the request target is malformed" } else { "the Host header is malformed" };

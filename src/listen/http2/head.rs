@@ -220,7 +220,8 @@ impl PseudoHeaders {
         } else {
             let scheme = self.scheme.as_ref().ok_or(MalformedHead)?;
             let path = self.path.as_ref().ok_or(MalformedHead)?;
-            Target::from_parts(fields, scheme.as_bytes(), authority, path.as_bytes())
+            let path = str::from_utf8(path.as_bytes()).map_err(|_| MalformedHead)?;
+            Target::from_parts(fields, scheme.as_bytes(), authority, path)
         };
         Ok(RequestLine { method, target: target.map_err(|_| MalformedHead)?, protocol })
     }

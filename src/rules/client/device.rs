@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use memchr::memchr2_iter;
+use memchr::memchr_iter;
 use smallvec::SmallVec;
 
 use crate::wire::head::{Fields, KnownName};
@@ -201,8 +201,9 @@ const NAME_PREFIXES: [&str; 2] = ["__Host-", "__Secure-"];
 
 /// Whether a line of `Cookie` has a cookie of ours. Most lines do not even have its name anywhere.
 pub fn has_own(line: &[u8]) -> bool {
-    let begins = |at: usize| begins_with(&line[at..], COMMON);
-    memchr2_iter(b'p', b'P', line).any(begins) && line.split(|byte| *byte == b';').any(is_own)
+    // Its last byte is rarer than its letters, and has no case.
+    let ends = |at: usize| at + 1 >= COMMON.len() && begins_with(&line[at + 1 - COMMON.len()..], COMMON);
+    memchr_iter(b'_', line).any(ends) && line.split(|byte| *byte == b';').any(is_own)
 }
 
 /// Whether some application may read this pair as a cookie of ours: without case, or without quotes and other characters

@@ -13,12 +13,33 @@ pub(super) struct Entry {
     pub(super) line: Span,
     pub(super) value: Span,
     pub(super) name_length: u16,
-    /// [`KnownName::to_byte`].
-    pub(super) known: u8,
+    pub(super) kind: Kind,
     /// The line is the name, `: `, the value and CR LF, with nothing else.
     pub(super) is_plain: bool,
+}
+
+/// Whether the name of a field is known, in one byte: fields are looked for by it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Kind(u8);
+
+impl Kind {
+    /// The name has no number.
+    pub(super) const UNKNOWN: Self = Self(u8::MAX);
+
     /// It is no longer a field of the head.
-    pub(super) is_removed: bool,
+    pub(super) const REMOVED: Self = Self(u8::MAX - 1);
+
+    pub(super) fn of(name: Option<KnownName>) -> Self {
+        name.map_or(Self::UNKNOWN, Self::of_known)
+    }
+
+    pub(super) fn of_known(name: KnownName) -> Self {
+        Self(name.to_byte())
+    }
+
+    pub(super) fn known(self) -> Option<KnownName> {
+        KnownName::from_byte(self.0)
+    }
 }
 
 /// A field: its name in lower case, and its value without blanks around it.
@@ -30,7 +51,11 @@ pub struct Field<'h> {
 
 impl Entry {
     pub(super) fn known(&self) -> Option<KnownName> {
-        KnownName::from_byte(self.known)
+        self.kind.known()
+    }
+
+    pub(super) fn is_removed(&self) -> bool {
+        self.kind == Kind::REMOVED
     }
 
     pub(super) fn field<'h>(&self, text: &'h [u8]) -> Field<'h> {
@@ -50,13 +75,14 @@ impl Entry {
 
     /// Whether it has this name, and is not removed.
     pub(super) fn is(&self, name: Name<'_>, text: &[u8]) -> bool {
-        let is_named = match name {
-            Name::Known(known) => self.known() == Some(known),
+        match name {
+            Name::Known(known) => self.kind == Kind::of_known(known),
             Name::Other(other) => {
-                usize::from(self.name_length) == other.len() && self.name_bytes(text) == other.as_bytes()
+                self.kind == Kind::UNKNOWN
+                    && usize::from(self.name_length) == other.len()
+                    && self.name_bytes(text) == other.as_bytes()
             }
-        };
-        is_named && !self.is_removed
+        }
     }
 }
 
@@ -85,16 +111,22 @@ pub(super) struct HeadMemory(
 #[derive(Debug, Default)]
 pub(super) struct FieldTable {
     pub(super) text: Vec<u8>,
+    /// Parts of a head that are read often: they are known to be UTF-8.
+    pub(super) kept: String,
     pub(super) entries: Vec<Entry>,
     /// A bit for each known name that has a field.
     pub(super) present: u128,
+    /// A bit for each known name that had more than one field at a time.
+    pub(super) repeated: u128,
     /// How many fields are not removed.
     pub(super) count: usize,
 }
 
 impl FieldTable {
     pub(super) fn push(&mut self, entry: Entry) {
-        self.present |= entry.known().map_or(0, KnownName::bit);
+        let bit = entry.known().map_or(0, KnownName::bit);
+        self.repeated |= self.present & bit;
+        self.present |= bit;
         self.count += 1;
         self.entries.push(entry);
     }
@@ -131,12 +163,13 @@ impl DerefMut for HeadMemory {
 impl Drop for HeadMemory {
     fn drop(&mut self) {
         let Some(mut head) = self.0.take() else { return };
-        if head.text.capacity() > MAX_KEPT_TEXT || head.entries.capacity() > MAX_FIELDS {
+        if head.text.capacity().max(head.kept.capacity()) > MAX_KEPT_TEXT || head.entries.capacity() > MAX_FIELDS {
             return;
         }
         head.text.clear();
+        head.kept.clear();
         head.entries.clear();
-        (head.present, head.count) = (0, 0);
+        (head.present, head.repeated, head.count) = (0, 0, 0);
         // While a thread ends there is no pool.
         let _ = POOL.try_with(|pool| pool.borrow_mut().put(head));
     }
@@ -148,7 +181,7 @@ thread_local! {
 
 // A part of a head's text.
 
-/// A part of the text of a head, by its position. The text only grows, so a span stays valid.
+/// A part of the text of a head, or of what is kept beside it, by its position. Both only grow, so a span stays valid.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Span {
     pub(super) start: u32,

@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::str::Utf8Error;
 
 use super::field::Entry;
 use super::{Field, KnownName, Name, NameSet, Span};
-use crate::wire::head::field::{FieldTable, HeadMemory, MAX_TEXT};
+use crate::wire::head::field::{FieldTable, HeadMemory, Kind, MAX_TEXT};
 use crate::wire::head::field_name;
 
 /// The fields of a head in their order, and the text that they stand in. Names are in lower case, and values have no control
@@ -31,7 +32,8 @@ impl Fields {
 
     /// Notes that a field stands in the text: a name at `start`, a colon, and a value, in a line that ends before `end`. The
     /// name is put into lower case. `value_of` finds the value in what stands behind the colon and before `content_end`.
-    /// The value has no control characters: the caller checks that, at best for all fields together.
+    /// The line has no control characters but tabs: the caller checks that.
+    #[inline]
     pub fn note(
         &mut self,
         start: usize,
@@ -61,21 +63,8 @@ impl Fields {
                 (Span::new(start + colon + 1 + value.start, start + colon + 1 + value.end), is_plain)
             }
         };
-        self.memory.push(Entry {
-            line: Span::new(start, end),
-            value,
-            name_length,
-            known: KnownName::to_byte(known),
-            is_plain,
-            is_removed: false,
-        });
+        self.memory.push(Entry { line: Span::new(start, end), value, name_length, kind: Kind::of(known), is_plain });
         Ok(())
-    }
-
-    /// Whether the text up to `length` consists of `lines` lines that end in CR LF, without control characters except
-    /// tabs.
-    pub fn is_lines(&self, length: usize, lines: usize) -> bool {
-        field_name::are_lines(&self.memory.text[..length], lines)
     }
 
     /// How many fields there are.
@@ -118,6 +107,12 @@ impl Fields {
 
     /// The value, if exactly one field has this name.
     pub fn single<'h>(&'h self, name: impl Into<Name<'h>>) -> Option<&'h [u8]> {
+        let name = name.into();
+        if let Name::Known(known) = name
+            && self.memory.repeated & known.bit() == 0
+        {
+            return self.get(known);
+        }
         let mut values = self.get_all(name);
         values.next().filter(|_| values.next().is_none())
     }
@@ -132,7 +127,7 @@ impl Fields {
 
     pub fn iter(&self) -> impl Iterator<Item = Field<'_>> {
         let FieldTable { text, entries, .. } = &*self.memory;
-        entries.iter().filter(|entry| !entry.is_removed).map(|entry| entry.field(text))
+        entries.iter().filter(|entry| !entry.is_removed()).map(|entry| entry.field(text))
     }
 
     fn find(&self, name: Name<'_>) -> Option<&Entry> {
@@ -165,7 +160,9 @@ impl Fields {
 
     /// Adds a field whose value `write` appends, which has no control characters.
     pub fn append_with<'n>(&mut self, name: impl Into<Name<'n>>, write: impl FnOnce(&mut Vec<u8>)) {
-        let name = name.into().as_str().as_bytes();
+        let name = name.into();
+        let kind = name.kind();
+        let name = name.as_str().as_bytes();
         let text = &mut self.memory.text;
         let start = text.len();
         text.extend_from_slice(name);
@@ -178,8 +175,7 @@ impl Fields {
         text.extend_from_slice(b"\r\n");
         let Ok(name_length) = u16::try_from(name.len()) else { return };
         let line = Span::new(start, text.len());
-        let known = KnownName::to_byte(KnownName::of(name));
-        self.memory.push(Entry { line, value, name_length, known, is_plain: true, is_removed: false });
+        self.memory.push(Entry { line, value, name_length, kind, is_plain: true });
     }
 
     /// Adds a field in place of all others with its name.
@@ -195,10 +191,10 @@ impl Fields {
         if !self.may_have(name) {
             return false;
         }
-        let FieldTable { text, entries, present, count } = &mut *self.memory;
+        let FieldTable { text, entries, present, count, .. } = &mut *self.memory;
         let before = *count;
         for entry in entries.iter_mut().filter(|entry| entry.is(name, text)) {
-            entry.is_removed = true;
+            entry.kind = Kind::REMOVED;
             *count -= 1;
         }
         if let Name::Known(known) = name {
@@ -214,9 +210,9 @@ impl Fields {
         }
         let FieldTable { entries, present, count, .. } = &mut *self.memory;
         *present &= !names.0;
-        for entry in entries.iter_mut().filter(|entry| !entry.is_removed) {
+        for entry in entries.iter_mut().filter(|entry| !entry.is_removed()) {
             if entry.known().is_some_and(|known| names.has(known)) {
-                entry.is_removed = true;
+                entry.kind = Kind::REMOVED;
                 *count -= 1;
             }
         }
@@ -234,20 +230,20 @@ impl Fields {
     pub fn remove_repeated(&mut self, name: KnownName) {
         let FieldTable { text, entries, count, .. } = &mut *self.memory;
         for entry in entries.iter_mut().filter(|entry| entry.is(name.into(), text)).skip(1) {
-            entry.is_removed = true;
+            entry.kind = Kind::REMOVED;
             *count -= 1;
         }
     }
 
     /// Removes the fields that `keeps` returns false for.
     pub fn retain(&mut self, mut keeps: impl FnMut(Field<'_>) -> bool) {
-        let FieldTable { text, entries, present, count } = &mut *self.memory;
+        let FieldTable { text, entries, present, count, .. } = &mut *self.memory;
         *present = 0;
-        for entry in entries.iter_mut().filter(|entry| !entry.is_removed) {
+        for entry in entries.iter_mut().filter(|entry| !entry.is_removed()) {
             if keeps(entry.field(text)) {
                 *present |= entry.known().map_or(0, KnownName::bit);
             } else {
-                entry.is_removed = true;
+                entry.kind = Kind::REMOVED;
                 *count -= 1;
             }
         }
@@ -256,10 +252,10 @@ impl Fields {
     /// Removes the fields without a known name that `keeps` returns false for.
     pub fn retain_unknown(&mut self, mut keeps: impl FnMut(Name<'_>) -> bool) {
         let FieldTable { text, entries, count, .. } = &mut *self.memory;
-        let unknown = entries.iter_mut().filter(|entry| entry.known().is_none() && !entry.is_removed);
+        let unknown = entries.iter_mut().filter(|entry| entry.kind == Kind::UNKNOWN);
         for entry in unknown {
             if !keeps(entry.field(text).name) {
-                entry.is_removed = true;
+                entry.kind = Kind::REMOVED;
                 *count -= 1;
             }
         }
@@ -275,7 +271,7 @@ impl Fields {
     pub fn write(&self, out: &mut Vec<u8>) {
         let FieldTable { text, entries, .. } = &*self.memory;
         let mut run = Span::default();
-        for entry in entries.iter().filter(|entry| !entry.is_removed) {
+        for entry in entries.iter().filter(|entry| !entry.is_removed()) {
             if entry.is_plain && entry.line.start == run.end {
                 run.end = entry.line.end;
                 continue;
@@ -294,7 +290,7 @@ impl Fields {
         self.memory.text.len()
     }
 
-    /// Text of the head: fields, and other text that is kept with them.
+    /// A part of the text.
     pub fn slice(&self, span: Span) -> &[u8] {
         &self.memory.text[span.range()]
     }
@@ -304,11 +300,26 @@ impl Fields {
         &self.memory.text
     }
 
-    /// Keeps text beside the fields.
-    pub fn keep(&mut self, bytes: &[u8]) -> Span {
-        let start = self.memory.text.len();
-        self.memory.text.extend_from_slice(bytes);
-        Span::new(start, self.memory.text.len())
+    /// Keeps text beside the fields. For [`Self::kept`].
+    pub fn keep(&mut self, text: &str) -> Span {
+        let kept = &mut self.memory.kept;
+        let start = kept.len();
+        kept.push_str(text);
+        assert!(kept.len() < MAX_TEXT, "the head is too long");
+        Span::new(start, kept.len())
+    }
+
+    /// Keeps a part of the text, which is checked once.
+    pub fn keep_part(&mut self, part: Span) -> Result<Span, Utf8Error> {
+        let FieldTable { text, kept, .. } = &mut *self.memory;
+        let start = kept.len();
+        kept.push_str(str::from_utf8(&text[part.range()])?);
+        Ok(Span::new(start, kept.len()))
+    }
+
+    /// Text that is kept beside the fields.
+    pub fn kept(&self, span: Span) -> &str {
+        &self.memory.kept[span.range()]
     }
 
     /// Drops the text from `length` on, in which no field stands.
@@ -319,6 +330,7 @@ impl Fields {
     /// Releases unused memory, for a head that is kept for long.
     pub fn shrink(&mut self) {
         self.memory.text.shrink_to_fit();
+        self.memory.kept.shrink_to_fit();
         self.memory.entries.shrink_to_fit();
     }
 }

@@ -19,15 +19,17 @@ macro_rules! known_names {
     };
 }
 
-/// Found by trying: with these no two known names share a slot.
-const FACTOR: u32 = 0x9b5a_9eff;
+/// Found by trying: with these factors of the first bytes, the last bytes and the length no two known names share a slot.
+const FIRST: u32 = 0xd18f_c597;
 
-const LENGTHS: u32 = 0xf2e7_0507;
+const LAST: u32 = 0xa394_3ba9;
+
+const LENGTH: u32 = 0xc6ff_9713;
 
 const SLOT_BITS: u32 = 9;
 
 /// Set in the bytes of every known name: a name in another case has the same slot.
-const CASE_BITS: u32 = u32::from_be_bytes([b'a' ^ b'A'; 4]);
+const CASE_BITS: u32 = u32::from_le_bytes([b'a' ^ b'A'; 4]);
 
 /// By [`slot`]: the number of the name.
 #[expect(clippy::cast_possible_truncation, reason = "there are at most 128")]
@@ -36,7 +38,7 @@ static SLOTS: [u8; 1 << SLOT_BITS] = {
     let mut number = 0;
     while number < TEXTS.len() {
         let slot = slot(TEXTS[number].as_bytes());
-        assert!(slots[slot] == KnownName::UNKNOWN, "two known names share a slot: choose another factor");
+        assert!(slots[slot] == KnownName::UNKNOWN, "two known names share a slot: choose other factors");
         slots[slot] = number as u8;
         number += 1;
     }
@@ -176,6 +178,7 @@ impl KnownName {
     }
 
     /// The known name with this text in any case, which is put into lower case.
+    #[inline]
     pub(super) fn in_any_case(name: &mut [u8]) -> Option<Self> {
         let slot = SLOTS[slot(name)];
         let text = TEXTS.get(usize::from(slot))?;
@@ -206,15 +209,16 @@ impl KnownName {
         if bits == 0 { None } else { u8::try_from(bits.trailing_zeros()).ok().map(Self) }
     }
 
-    /// Undoes [`Self::to_byte`].
+    /// Undoes [`Self::to_byte`]. `None`: no name has this number.
     pub(super) fn from_byte(byte: u8) -> Option<Self> {
-        (byte != Self::UNKNOWN).then_some(Self(byte))
+        (usize::from(byte) < Self::COUNT).then_some(Self(byte))
     }
 
-    pub(super) fn to_byte(name: Option<Self>) -> u8 {
-        name.map_or(Self::UNKNOWN, |name| name.0)
+    pub(super) fn to_byte(self) -> u8 {
+        self.0
     }
 
+    /// Of an empty slot.
     const UNKNOWN: u8 = u8::MAX;
 }
 
@@ -224,18 +228,30 @@ impl fmt::Debug for KnownName {
     }
 }
 
-/// The position in [`SLOTS`] of a name in any case, from its length and four of its bytes: a perfect hash, so that one
-/// comparison tells.
+/// The position in [`SLOTS`] of a name in any case, from its length, its first four bytes and its last four: a perfect hash, so
+/// that one comparison tells.
 #[expect(clippy::cast_possible_truncation, reason = "a longer name is no known one, whatever its slot")]
+#[inline]
 const fn slot(name: &[u8]) -> usize {
-    let length = name.len();
-    if length == 0 {
-        return 0;
-    }
-    let near_end = length.saturating_sub(4);
-    let bytes = u32::from_be_bytes([name[0], name[length / 2], name[near_end], name[length - 1]]) | CASE_BITS;
-    let mixed = bytes.wrapping_add((length as u32).wrapping_mul(LENGTHS)).wrapping_mul(FACTOR);
+    let (first, last) = match (name.first_chunk(), name.last_chunk()) {
+        (Some(first), Some(last)) => (u32::from_le_bytes(*first), u32::from_le_bytes(*last)),
+        _ => (short_word(name), 0),
+    };
+    let mixed = (first | CASE_BITS)
+        .wrapping_mul(FIRST)
+        .wrapping_add((last | CASE_BITS).wrapping_mul(LAST))
+        .wrapping_add((name.len() as u32).wrapping_mul(LENGTH));
     (mixed >> (u32::BITS - SLOT_BITS)) as usize
+}
+
+/// A name of less than four bytes.
+const fn short_word(name: &[u8]) -> u32 {
+    match *name {
+        [first] => u32::from_le_bytes([first, 0, 0, 0]),
+        [first, second] => u32::from_le_bytes([first, second, 0, 0]),
+        [first, second, third] => u32::from_le_bytes([first, second, third, 0]),
+        _ => 0,
+    }
 }
 
 // Sets of known names.

@@ -1,9 +1,12 @@
 //! The head of a request.
 
+use std::fmt::Write;
+
 use http::{Method, StatusCode, Uri, Version, uri};
-use memchr::{memchr, memchr2, memmem};
+use memchr::{memchr, memchr2};
 
 use super::{Fields, KnownName, Span};
+use crate::words::digits::count_bytes;
 
 /// The head of a request.
 #[derive(Debug)]
@@ -17,7 +20,7 @@ pub struct RequestHead {
 }
 
 impl RequestHead {
-    /// `target` stands in the text of `fields`.
+    /// `target` is kept beside `fields`.
     pub fn new(method: Method, target: Target, version: Version, fields: Fields) -> Self {
         Self { method, version, fields, target, host: None }
     }
@@ -25,8 +28,7 @@ impl RequestHead {
     /// A head without fields.
     pub fn to(method: Method, target: &str) -> Result<Self, InvalidTarget> {
         let mut fields = Fields::default();
-        let written = fields.keep(target.as_bytes());
-        let target = Target::parse(&mut fields, written)?;
+        let target = Target::of_text(&mut fields, target)?;
         Ok(Self::new(method, target, Version::HTTP_11, fields))
     }
 
@@ -54,7 +56,7 @@ impl RequestHead {
 
     /// The target in origin form.
     pub fn path_and_query(&self) -> &str {
-        self.text(self.target.whole)
+        self.fields.kept(self.target.whole)
     }
 
     /// Percent-encodes characters beyond ASCII in path and query, unless they would be too long.
@@ -62,12 +64,12 @@ impl RequestHead {
         if self.path_and_query().is_ascii() {
             return;
         }
-        let mut encoded = Vec::with_capacity(3 * self.path_and_query().len());
+        let mut encoded = String::with_capacity(3 * self.path_and_query().len());
         for byte in self.path_and_query().bytes() {
             if byte.is_ascii() {
-                encoded.push(byte);
+                encoded.push(char::from(byte));
             } else {
-                encoded.extend_from_slice(format!("%{byte:02X}").as_bytes());
+                let _ = write!(encoded, "%{byte:02X}");
             }
         }
         if encoded.len() > Target::MAX_LENGTH {
@@ -79,7 +81,7 @@ impl RequestHead {
 
     /// The authority of an absolute target, or of a request over HTTP/2.
     pub fn authority(&self) -> Option<&str> {
-        self.target.authority.map(|authority| self.text(authority))
+        self.target.authority.map(|authority| self.fields.kept(authority))
     }
 
     /// The scheme of a target with an authority.
@@ -89,7 +91,7 @@ impl RequestHead {
 
     /// The one host that the request is for. Empty until it was found.
     pub fn host(&self) -> &str {
-        self.host.map_or("", |host| self.text(host))
+        self.host.map_or("", |host| self.fields.kept(host))
     }
 
     pub fn has_host(&self) -> bool {
@@ -98,17 +100,13 @@ impl RequestHead {
 
     /// The one `Host` field is the host of the request.
     pub fn use_host_field(&mut self) {
-        self.host = self.fields.span(KnownName::HOST);
+        self.host = self.fields.span(KnownName::HOST).and_then(|host| self.fields.keep_part(host).ok());
     }
 
     /// Puts a host in place of the `Host` field.
     pub fn set_host(&mut self, host: &str) {
         self.fields.insert(KnownName::HOST, host.as_bytes());
         self.use_host_field();
-    }
-
-    fn text(&self, span: Span) -> &str {
-        str::from_utf8(self.fields.slice(span)).unwrap_or_default()
     }
 }
 
@@ -149,7 +147,7 @@ impl ResponseHead {
 
 const DELETE: u8 = 0x7f;
 
-/// The target of a request, by positions in the text of its head. An absolute target has an authority and a scheme.
+/// The target of a request, by positions in what is kept beside its fields. An absolute target has an authority and a scheme.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Target {
     pub(super) scheme: Option<Scheme>,
@@ -182,15 +180,22 @@ impl Target {
 
     /// Parses a target that stands in the text: a path, `*`, a URI, or an authority. A fragment is left out.
     pub fn parse(fields: &mut Fields, written: Span) -> Result<Self, InvalidTarget> {
-        let text = fields.slice(written);
-        if text.iter().any(|byte| *byte <= b' ' || *byte == DELETE) {
+        let kept = fields.keep_part(written).map_err(|_| InvalidTarget::Malformed)?;
+        Self::of_kept(fields, kept)
+    }
+
+    fn of_text(fields: &mut Fields, text: &str) -> Result<Self, InvalidTarget> {
+        let kept = fields.keep(text);
+        Self::of_kept(fields, kept)
+    }
+
+    fn of_kept(fields: &mut Fields, written: Span) -> Result<Self, InvalidTarget> {
+        let text = fields.kept(written).as_bytes();
+        if count_bytes(text, |byte| byte <= b' ' || byte == DELETE) > 0 {
             return Err(InvalidTarget::Malformed);
         }
         if text.len() > Self::MAX_LENGTH {
             return Err(InvalidTarget::TooLong);
-        }
-        if str::from_utf8(text).is_err() {
-            return Err(InvalidTarget::Malformed);
         }
         match text {
             [b'/', ..] | b"*" => Ok(Self::of_path(fields, written)),
@@ -198,7 +203,7 @@ impl Target {
         }
     }
 
-    /// Replaces the path and query by others, which stand in the text.
+    /// Replaces the path and query by others, which are kept beside the fields.
     pub(super) fn with_path(self, fields: &Fields, written: Span) -> Self {
         let Self { whole, query, .. } = Self::of_path(fields, written);
         Self { whole, query, ..self }
@@ -208,7 +213,7 @@ impl Target {
     fn of_path(fields: &Fields, written: Span) -> Self {
         let mut whole = written;
         let start = written.range().start;
-        let text = fields.slice(whole);
+        let text = fields.kept(whole).as_bytes();
         let mut query = None;
         // A fragment may have a question mark.
         if let Some(first) = memchr2(b'?', b'#', text) {
@@ -222,22 +227,23 @@ impl Target {
 
     /// The path is left as it was written: applications and signatures tell `<` from `%3C`.
     fn of_uri(fields: &mut Fields, written: Span) -> Result<Self, InvalidTarget> {
-        let text = fields.slice(written);
-        let path = match memmem::find(text, b"://").map(|colon| colon + 3) {
-            Some(start) => text[start..].iter().position(|byte| b"/?#".contains(byte)).map(|length| start + length),
+        let text = fields.kept(written);
+        let path = match text.find("://").map(|colon| colon + 3) {
+            Some(start) => text[start..].find(['/', '?', '#']).map(|length| start + length),
             // An authority alone has no path.
             None => None,
         };
         let path = path.unwrap_or(text.len());
         let target = Uri::try_from(&text[..path]).map_err(|_| InvalidTarget::Malformed)?;
         let range = written.range();
-        let whole = match &text[path..] {
-            [b'/', ..] => Span::new(range.start + path, range.end),
-            [] if target.scheme().is_none() => Span::default(),
-            rest => {
-                let rest = [b"/", rest].concat();
-                fields.keep(&rest)
-            }
+        let rest = &text[path..];
+        let whole = if rest.starts_with('/') {
+            Span::new(range.start + path, range.end)
+        } else if rest.is_empty() && target.scheme().is_none() {
+            Span::default()
+        } else {
+            let rest = format!("/{rest}");
+            fields.keep(&rest)
         };
         let scheme = target.scheme().map(|scheme| match scheme.as_str() {
             "http" => Scheme::Http,
@@ -248,7 +254,7 @@ impl Target {
             let authority = authority.as_str();
             // User information before `@` is no part of the host.
             let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-            fields.keep(host.as_bytes())
+            fields.keep(host)
         });
         Ok(Self { scheme, authority, ..Self::of_path(fields, whole) })
     }
@@ -258,31 +264,30 @@ impl Target {
         fields: &mut Fields,
         scheme: &[u8],
         authority: Option<&[u8]>,
-        path: &[u8],
+        path: &str,
     ) -> Result<Self, InvalidTarget> {
         // A path may not begin with its query.
-        if !matches!(path, [b'/', ..] | b"*") {
+        if !path.starts_with('/') && path != "*" {
             return Err(InvalidTarget::Malformed);
         }
         let scheme = uri::Scheme::try_from(scheme).map_err(|_| InvalidTarget::Malformed)?;
         let mut target = Self::default();
         if let Some(authority) = authority {
-            uri::Authority::try_from(authority).map_err(|_| InvalidTarget::Malformed)?;
-            target.authority = Some(fields.keep(authority));
+            let authority = uri::Authority::try_from(authority).map_err(|_| InvalidTarget::Malformed)?;
+            target.authority = Some(fields.keep(authority.as_str()));
             target.scheme = Some(match scheme.as_str() {
                 "http" => Scheme::Http,
                 "https" => Scheme::Https,
                 _ => Scheme::Other,
             });
         }
-        let written = fields.keep(path);
-        let Self { whole, query, .. } = Self::parse(fields, written)?;
+        let Self { whole, query, .. } = Self::of_text(fields, path)?;
         Ok(Self { whole, query, ..target })
     }
 
     /// A text that is no target, to be shown as it was written: it may have any bytes.
     pub fn unparsed(fields: &mut Fields, text: &str) -> Self {
-        let whole = fields.keep(text.as_bytes());
+        let whole = fields.keep(text);
         let query = memchr(b'?', text.as_bytes());
         let query = query.map(|mark| Span::new(whole.range().start + mark + 1, whole.range().end));
         Self { whole, query, ..Self::default() }
@@ -290,7 +295,7 @@ impl Target {
 
     /// The target of a CONNECT: an authority alone.
     pub fn of_authority(fields: &mut Fields, authority: &[u8]) -> Result<Self, InvalidTarget> {
-        uri::Authority::try_from(authority).map_err(|_| InvalidTarget::Malformed)?;
-        Ok(Self { authority: Some(fields.keep(authority)), ..Self::default() })
+        let authority = uri::Authority::try_from(authority).map_err(|_| InvalidTarget::Malformed)?;
+        Ok(Self { authority: Some(fields.keep(authority.as_str())), ..Self::default() })
     }
 }

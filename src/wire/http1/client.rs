@@ -9,7 +9,7 @@ use httparse::{ParserConfig, Status};
 use memchr::memchr;
 
 use crate::wire::head::{Fields, KnownName, RequestHead, ResponseHead, Span, write_line};
-use crate::wire::http1::grammar::{BodyLength, WriteBuffer, elements, line_end, list_has, note_lines};
+use crate::wire::http1::grammar::{BodyLength, LINE_END, Lines, WriteBuffer, elements, list_has, note_lines};
 use crate::wire::http1::repair::{Repairs, repair_head};
 
 /// In bytes: the room for a head without its fields.
@@ -147,16 +147,13 @@ pub fn parse(received: &[u8], method: &Method, most_fields: usize) -> Result<Opt
 
 /// The head at the front of `received`. `None`: it is not whole, or it is one for [`tolerant`](crate::wire::http1::client::parse).
 pub(super) fn read_strictly(received: &[u8], most_fields: usize) -> Option<HeadLines> {
-    let end = line_end(received, 0).ok()??;
+    let mut lines = Lines::of(received);
+    let end = lines.next_end().ok()??;
     let (version, code, reason) = status_line(&received[..end])?;
     let status = StatusCode::from_bytes(code).ok()?;
     let mut fields = Fields::on(received);
-    let length = note_lines(&mut fields, received, end + 2, most_fields).ok()??;
+    let length = note_lines(&mut fields, &mut lines, end + LINE_END.len(), most_fields).ok()??;
     fields.truncate_text(length);
-    // The status line and the last one are no fields.
-    if !fields.is_lines(length, fields.len() + 2) {
-        return None;
-    }
     let is_own = status.canonical_reason().is_none_or(|usual| usual.as_bytes() != reason);
     let reason = is_own.then(|| Span::new(end - reason.len(), end));
     Some(HeadLines { status, version, reason, fields, repairs: Repairs::default(), length })

@@ -7,7 +7,7 @@ use memchr::memchr;
 
 use crate::wire::head::{Fields, InvalidTarget, KnownName, RequestHead, ResponseHead, Span, Target, write_line};
 use crate::wire::http1::grammar::{
-    BodyLength, InvalidLines, LINE_END, WriteBuffer, elements, line_end, list_has, note_lines,
+    BodyLength, InvalidLines, LINE_END, Lines, WriteBuffer, elements, list_has, note_lines,
 };
 use crate::words::digits::push_decimal;
 
@@ -51,27 +51,26 @@ pub struct RequestOptions {
 }
 
 /// Parses the head at the front of `read`. `None`: the head is not complete. The error is the status that answers an invalid
-/// head. Names are checked line by line, and all other bytes at once when the head is complete, so that no line can end in anything
-/// but CR LF.
+/// head.
 pub fn parse(read: &[u8], limits: HeadLimits) -> Result<Option<ParsedRequest>, StatusCode> {
-    let mut fields = Fields::on(read);
-    let (mut at, mut empty_lines) = (0, 0);
-    while read[at..].starts_with(LINE_END) {
-        at += LINE_END.len();
-        empty_lines += 1;
-    }
-    let Some(end) = line_end(read, at).map_err(status_of)? else { return check_method(&read[at..]).map(|()| None) };
+    let mut lines = Lines::of(read);
+    let mut at = 0;
+    let end = loop {
+        match lines.next_end().map_err(status_of)? {
+            None => return check_method(&read[at..]).map(|()| None),
+            // An empty line before a head means nothing (RFC 9112, section 2.2).
+            Some(end) if end == at => at += LINE_END.len(),
+            Some(end) => break end,
+        }
+    };
     let (method, target, version) = request_line(&read[at..end], at)?;
     at = end + LINE_END.len();
-    let Some(at) = note_lines(&mut fields, read, at, limits.fields).map_err(status_of)? else { return Ok(None) };
+    let mut fields = Fields::on(read);
+    let Some(at) = note_lines(&mut fields, &mut lines, at, limits.fields).map_err(status_of)? else { return Ok(None) };
     if at > limits.bytes {
         return Err(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
     }
     fields.truncate_text(at);
-    // The request line and the last one are no fields.
-    if !fields.is_lines(at, empty_lines + fields.len() + 2) {
-        return Err(StatusCode::BAD_REQUEST);
-    }
     let target = Target::parse(&mut fields, target).map_err(|invalid| match invalid {
         InvalidTarget::Malformed => StatusCode::BAD_REQUEST,
         InvalidTarget::TooLong => StatusCode::URI_TOO_LONG,

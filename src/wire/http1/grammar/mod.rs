@@ -3,6 +3,7 @@
 
 pub(crate) mod decoder;
 mod encoder;
+mod lines;
 
 use std::ops::Range;
 
@@ -12,6 +13,7 @@ use memchr::memchr;
 
 pub use self::decoder::{BodyDecoder, Sender};
 pub use self::encoder::{BodyEncoder, BodyLength, WriteBuffer};
+pub use self::lines::Lines;
 use crate::wire::head;
 use crate::wire::head::Fields;
 
@@ -21,16 +23,21 @@ pub const LINE_END: &[u8] = b"\r\n";
 /// Why lines are not the fields of a head.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum InvalidLines {
-    /// A line is not a field, or its CR has no LF.
+    /// A line is not a field, or has a control character that is neither a tab nor its end.
     Malformed,
     TooMany,
 }
 
-/// Notes each line of `read` from `at` on as a field, up to the empty line, and returns where that ends. `None`: the empty line is
-/// not there yet. Names are checked. The bytes of values are not: the caller does that for all lines at once.
-pub fn note_lines(fields: &mut Fields, read: &[u8], mut at: usize, most: usize) -> Result<Option<usize>, InvalidLines> {
+/// Notes each of the lines from `at` on as a field, up to the empty line, and returns where that ends. `None`: the empty line is
+/// not there yet.
+pub fn note_lines(
+    fields: &mut Fields,
+    lines: &mut Lines<'_>,
+    mut at: usize,
+    most: usize,
+) -> Result<Option<usize>, InvalidLines> {
     loop {
-        let Some(end) = line_end(read, at)? else { return Ok(None) };
+        let Some(end) = lines.next_end()? else { return Ok(None) };
         let next = end + LINE_END.len();
         if end == at {
             return Ok(Some(next));
@@ -40,16 +47,6 @@ pub fn note_lines(fields: &mut Fields, read: &[u8], mut at: usize, most: usize) 
         }
         fields.note(at, end, next, without_blanks).map_err(|_| InvalidLines::Malformed)?;
         at = next;
-    }
-}
-
-/// Where the line that begins at `at` ends, before its CR LF. `None`: the line is not complete.
-pub fn line_end(read: &[u8], at: usize) -> Result<Option<usize>, InvalidLines> {
-    let Some(length) = memchr(b'\r', &read[at..]) else { return Ok(None) };
-    match read.get(at + length + 1) {
-        Some(b'\n') => Ok(Some(at + length)),
-        Some(_) => Err(InvalidLines::Malformed),
-        None => Ok(None),
     }
 }
 
