@@ -36,7 +36,7 @@ pub type Batch<'p> = BatchOf<&'p Rule>;
 pub type OwnedBatch = BatchOf<Rule>;
 
 /// One key under one limit. No two charges of a batch have the same key hash.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct ChargeOf<R> {
     /// The number of the limit in the plan. A limit has several charges in a row when the client sent a field of its
     /// key several times.
@@ -221,8 +221,15 @@ impl<R> ChargeOf<R> {
     /// The same charge with the same rule, owned or borrowed.
     fn with_rule<S>(&self, rule: S) -> ChargeOf<S> {
         let Self { limit, key, count, force, on_failure, ref items, unless_known, is_free, leases, .. } = *self;
-        let items = items.clone();
+        // Most have none, which takes no copy.
+        let items = if items.is_empty() { Items::new() } else { items.clone() };
         ChargeOf { limit, key, rule, count, force, on_failure, items, unless_known, is_free, leases }
+    }
+}
+
+impl<R: Clone> Clone for ChargeOf<R> {
+    fn clone(&self) -> Self {
+        self.with_rule(self.rule.clone())
     }
 }
 

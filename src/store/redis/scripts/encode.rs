@@ -34,8 +34,8 @@ pub(super) fn charge(charge: &Charge<'_>, depends_on_known: bool, holder: u32, t
         mode |= ModeBit::UnlessKnown as u8;
     }
     let mut bytes = Bytes::new();
-    bytes.extend([CounterKind::of(charge.rule) as u8, mode]);
-    bytes.extend(charge.limit.to_be_bytes());
+    bytes.extend_from_slice(&[CounterKind::of(charge.rule) as u8, mode]);
+    bytes.extend_from_slice(&charge.limit.to_be_bytes());
     put_terms(&mut bytes, charge.rule, &charge.items, holder, time);
     bytes
 }
@@ -46,12 +46,12 @@ pub(super) fn lease(place: usize, nodes: NonZeroU32, request: Option<&LeaseReque
     let ended = request.ended.unwrap_or_default();
     let mut bytes = Bytes::new();
     bytes.push(0);
-    bytes.extend(u16::try_from(place).unwrap_or(u16::MAX).to_be_bytes());
+    bytes.extend_from_slice(&u16::try_from(place).unwrap_or(u16::MAX).to_be_bytes());
     put(&mut bytes, nodes.get());
     put(&mut bytes, request.wanted);
     put(&mut bytes, u32::try_from(LEASE_SPAN.as_micros()).unwrap_or(u32::MAX));
-    bytes.extend(request.id.to_be_bytes());
-    bytes.extend(ended.id.to_be_bytes());
+    bytes.extend_from_slice(&request.id.to_be_bytes());
+    bytes.extend_from_slice(&ended.id.to_be_bytes());
     put(&mut bytes, if is_slots { ended.unspent } else { ended.spent });
     bytes
 }
@@ -59,7 +59,7 @@ pub(super) fn lease(place: usize, nodes: NonZeroU32, request: Option<&LeaseReque
 /// Writes which lease ends, and how much of it was spent.
 pub(super) fn ended_lease(ended: &EndedLease) -> Bytes {
     let mut bytes = Bytes::new();
-    bytes.extend(ended.id.to_be_bytes());
+    bytes.extend_from_slice(&ended.id.to_be_bytes());
     put(&mut bytes, ended.spent);
     bytes
 }
@@ -68,7 +68,7 @@ pub(super) fn ended_lease(ended: &EndedLease) -> Bytes {
 pub(super) fn take_back(rule: &Rule, charged: &Charged, time: &Time) -> Bytes {
     let mut bytes = Bytes::new();
     bytes.push(SettlementCode::TakeBack as u8);
-    bytes.extend(charged.moment.as_micros().to_be_bytes());
+    bytes.extend_from_slice(&charged.moment.as_micros().to_be_bytes());
     put_charge(&mut bytes, rule, &charged.fresh, time);
     bytes
 }
@@ -96,7 +96,7 @@ pub(super) fn reset() -> Bytes {
 pub(super) fn remember(client: u64, most: NonZeroU32, keep: Duration) -> Bytes {
     let mut bytes = Bytes::new();
     bytes.push(SettlementCode::Remember as u8);
-    bytes.extend(client.to_be_bytes());
+    bytes.extend_from_slice(&client.to_be_bytes());
     put(&mut bytes, most.get());
     // Bounded, so that the moment is exact in Lua.
     let keep = u64::try_from(keep.as_micros()).unwrap_or(u64::MAX).min(LONGEST_KEPT);
@@ -113,7 +113,7 @@ pub(super) fn charge_alone(rule: &Rule, time: &Time) -> Bytes {
 
 /// Writes a charge outside of a decision.
 fn put_charge(bytes: &mut Bytes, rule: &Rule, items: &[u64], time: &Time) {
-    bytes.extend([CounterKind::of(rule) as u8, 0, 0, 0]);
+    bytes.extend_from_slice(&[CounterKind::of(rule) as u8, 0, 0, 0]);
     put_terms(bytes, rule, items, 0, time);
 }
 
@@ -134,7 +134,7 @@ fn put_terms(bytes: &mut Bytes, rule: &Rule, items: &[u64], holder: u32, time: &
             put(bytes, rates.largest_count().get().saturating_add(1));
             put(bytes, seconds(rates.longest_window()));
             put_rates(bytes, rates);
-            items.iter().for_each(|item| bytes.extend(item.to_be_bytes()));
+            items.iter().for_each(|item| bytes.extend_from_slice(&item.to_be_bytes()));
         }
         Rule::Rates { algorithm, rates, cost } => {
             let longest = seconds(rates.longest_window());
@@ -174,7 +174,7 @@ pub(super) fn different(items: &[u64]) -> Items {
 /// Writes the charge of a probe: a log that is written at each attempt, and ends soon.
 pub(super) fn probe() -> Bytes {
     let mut bytes = Bytes::new();
-    bytes.extend([CounterKind::Log as u8, ModeBit::Attempts as u8, 0, 0]);
+    bytes.extend_from_slice(&[CounterKind::Log as u8, ModeBit::Attempts as u8, 0, 0]);
     put(&mut bytes, 1);
     bytes.push(1);
     for word in [1, 1, 1, 1] {
@@ -200,7 +200,7 @@ fn put_rates(bytes: &mut Bytes, rates: &Rates) {
 }
 
 fn put(bytes: &mut Bytes, word: u32) {
-    bytes.extend(word.to_be_bytes());
+    bytes.extend_from_slice(&word.to_be_bytes());
 }
 
 /// Windows are whole seconds, at most a hundred years.

@@ -27,17 +27,18 @@ fn numbers(bytes: &[u8]) -> Option<(Value, usize)> {
     Some((Value::Array(values), at))
 }
 
-/// The number of a line that begins with `mark`, and where the line ends.
+/// The number of a line that begins with `mark`, and where the line ends. `None` also for numbers that are longer than those of
+/// our scripts.
 fn number(bytes: &[u8], start: usize, mark: u8) -> Option<(i64, usize)> {
     let line = bytes.get(start..)?.strip_prefix(&[mark])?;
     let (is_negative, digits) = match line.strip_prefix(b"-") {
         Some(digits) => (true, digits),
         None => (false, line),
     };
-    let mut value: i64 = 0;
-    for (place, byte) in digits.iter().enumerate() {
+    let mut value = 0;
+    for (place, byte) in digits.iter().take(MOST_DIGITS + 1).enumerate() {
         match byte {
-            b'0'..=b'9' => value = value.checked_mul(10)?.checked_add(i64::from(byte - b'0'))?,
+            b'0'..=b'9' if place < MOST_DIGITS => value = value * 10 + i64::from(byte - b'0'),
             b'\r' if place > 0 && digits.get(place + 1) == Some(&b'\n') => {
                 let value = if is_negative { -value } else { value };
                 return Some((value, start + 1 + usize::from(is_negative) + place + 2));
@@ -47,6 +48,9 @@ fn number(bytes: &[u8], start: usize, mark: u8) -> Option<(i64, usize)> {
     }
     None
 }
+
+/// So many always fit.
+const MOST_DIGITS: usize = 18;
 
 /// Where the reply ends that begins at `start`.
 fn end(bytes: &[u8], start: usize, depth: usize) -> io::Result<Option<usize>> {
