@@ -186,7 +186,7 @@ impl Drop for Reservation {
         let settled = store.settle_here(&settlements);
         if settled < settlements.len() {
             run_to_end(&store, |store| async move {
-                // If Redis does not get this, it releases the slots when their lease ends.
+                // If it is not known whether Redis got this, the slots come back when their lease ends.
                 let _ = store.settle(&settlements[settled..]).await;
             });
         }
@@ -221,7 +221,7 @@ impl Reserved {
         }
         drop(settlements);
         let write = run_to_end(&self.store, |store| async move {
-            // If Redis does not get this, the charges stay, to the disadvantage of the client.
+            // If it is not known whether Redis got this, the charges stay, to the disadvantage of the client.
             let mut settlements = pending.settlements(&live.policy, outcome);
             settlements.extend(slots.into_iter().map(Settlement::Release));
             let _ = store.settle(&settlements[settled..]).await;
@@ -250,7 +250,7 @@ impl Reserved {
             settlements.extend(slots.into_iter().map(Settlement::Release));
             let settled = store.settle_here(&settlements);
             if settled < settlements.len() {
-                // If Redis does not get this, the charges stay, to the disadvantage of the client.
+                // If it is not known whether Redis got this, the charges stay, to the disadvantage of the client.
                 let _ = store.settle(&settlements[settled..]).await;
             }
             outcome

@@ -26,6 +26,21 @@ async fn gateways_share_the_slots_in_flight() {
     assert!(one.passes(&limit, key).await && one.passes(&limit, key).await && !one.passes(&limit, key).await);
 }
 
+#[tokio::test]
+async fn what_is_given_back_while_redis_is_known_to_be_away_comes_back_with_it() {
+    let server = RedisServer::start();
+    let (node, other) = (Node::on(&server, 1).await, Node::on(&server, 1).await);
+    let (limit, slot) = (Limit::concurrent(1), key());
+    assert!(node.passes(&limit, slot).await);
+    server.pause();
+    // A question without an answer is how a gateway knows.
+    assert!(node.passes(&limit, key()).await);
+    node.give_back(slot).await;
+    server.resume();
+    within("it is free for all", SOON, async || other.passes(&limit, slot).await).await;
+    assert!(!other.passes(&limit, slot).await);
+}
+
 /// Half a minute, in real time: leases are by the server's clock.
 #[tokio::test]
 async fn a_lease_ends_with_its_gateway_and_is_renewed_by_one_that_lives() {

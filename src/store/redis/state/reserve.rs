@@ -240,10 +240,10 @@ impl RedisCore {
         Ok(Some(verdicts))
     }
 
-    /// Gives back what was charged at these places, with one call for each part. A call without an answer is not
+    /// Gives back what was charged at these places, with one call for each part. A call that may have been run is not
     /// repeated.
     pub(super) async fn give_back(
-        &self,
+        self: &Arc<Self>,
         parts: &[SlotCharges<'_, '_>],
         verdicts: &[Option<Verdict>],
         places: &[usize],

@@ -1,15 +1,21 @@
 //! Settles requests: one call for each hash slot, all at once.
 
 use std::future::poll_fn;
+use std::mem;
+use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
+use parking_lot::Mutex;
 use redis::Value;
+use tokio::time::sleep;
 
 use crate::rules::decision::Settlement;
 use crate::rules::decision::batch::Ledger;
 use crate::rules::key::KeyHash;
 use crate::rules::limit::Rule;
 use crate::store::redis::scripts;
+use crate::store::redis::scripts::invocation::Invocation;
 use crate::store::redis::scripts::{KeySettlement, SettlementAction, invocation};
 use crate::store::redis::state::store::RedisCore;
 use crate::store::redis::topology::node::Failure;
@@ -37,8 +43,9 @@ impl SettleOutcome {
 }
 
 impl RedisCore {
-    /// Settles what Redis counts. A settlement without an answer is never sent again; its charge then stays.
-    pub(in crate::store::redis) async fn settle(&self, settlements: &[Settlement<'_>]) -> SettleOutcome {
+    /// Settles what Redis counts. A settlement that Redis may have run is never sent again; its charge then stays. One that it
+    /// surely has not run is sent when it is back.
+    pub(in crate::store::redis) async fn settle(self: &Arc<Self>, settlements: &[Settlement<'_>]) -> SettleOutcome {
         let settled = self.settle_all(settlements.iter().filter_map(|settlement| self.entry(settlement))).await;
         for settlement in settlements {
             let Settlement::Remember { of, was_known, .. } = settlement else { continue };
@@ -49,8 +56,8 @@ impl RedisCore {
         settled
     }
 
-    /// Gives slots back. A slot whose call fails ends with its lease.
-    pub(in crate::store::redis) async fn release(&self, keys: impl Iterator<Item = KeyHash>) {
+    /// Gives slots back. A slot whose call has no answer ends with its lease.
+    pub(in crate::store::redis) async fn release(self: &Arc<Self>, keys: impl Iterator<Item = KeyHash>) {
         self.settle_all(keys.filter_map(|key| self.released(key))).await;
     }
 
@@ -61,11 +68,11 @@ impl RedisCore {
         (!self.shared.leases.take_back_slot(key, holder)).then_some(KeySettlement { key, action })
     }
 
-    pub(in crate::store::redis) async fn reset(&self, keys: &[KeyHash]) -> SettleOutcome {
+    pub(in crate::store::redis) async fn reset(self: &Arc<Self>, keys: &[KeyHash]) -> SettleOutcome {
         self.settle_all(keys.iter().map(|key| KeySettlement { key: *key, action: SettlementAction::Reset })).await
     }
 
-    async fn settle_all<'e>(&self, entries: impl Iterator<Item = KeySettlement<'e>>) -> SettleOutcome {
+    async fn settle_all<'e>(self: &Arc<Self>, entries: impl Iterator<Item = KeySettlement<'e>>) -> SettleOutcome {
         let mut slots: Vec<(u16, Vec<KeySettlement<'e>>)> = Vec::new();
         entries.for_each(|entry| add(&mut slots, self.slot(entry.key), entry));
         let mut all = SettleOutcome { complete: true, ..SettleOutcome::default() };
@@ -79,13 +86,18 @@ impl RedisCore {
     }
 
     /// Settles keys of one hash slot.
-    pub(in crate::store::redis) async fn settle_slot(&self, slot: u16, entries: &[KeySettlement<'_>]) -> SettleOutcome {
+    pub(in crate::store::redis) async fn settle_slot(
+        self: &Arc<Self>,
+        slot: u16,
+        entries: &[KeySettlement<'_>],
+    ) -> SettleOutcome {
         if entries.is_empty() {
             return SettleOutcome { complete: true, ..SettleOutcome::default() };
         }
-        let names = self.shared.settings.key_names();
-        let invocation = scripts::settle(names, &self.shared.channel(), &self.shared.time, entries);
-        let answer: Result<Value, Failure> = self.links.call(slot, &invocation).await;
+        let answer: Result<Value, Failure> = self.links.call(slot, &self.settlement(entries)).await;
+        if let Err(Failure::Open | Failure::Refused) = answer {
+            self.settle_later(slot, entries);
+        }
         let Some((published, moment, places)) = answer.ok().and_then(|answer| invocation::settled(&answer)) else {
             return SettleOutcome::default();
         };
@@ -104,6 +116,10 @@ impl RedisCore {
             resets: resets.collect(),
             remembered: remembered.collect(),
         }
+    }
+
+    fn settlement(&self, entries: &[KeySettlement<'_>]) -> Invocation {
+        scripts::settle(self.shared.settings.key_names(), &self.shared.channel(), &self.shared.time, entries)
     }
 
     /// The settlement for Redis, if it needs one.
@@ -127,6 +143,94 @@ impl RedisCore {
             }
         };
         Some(KeySettlement { key, action })
+    }
+}
+
+// Settlements that Redis surely has not run, because it was away.
+
+/// So many settlements wait. Of others the charge stays.
+const MOST_UNSENT: usize = 10_000;
+
+/// So often one is sent. A server that is up and refuses it may go on to do so.
+const TRIES: u32 = 10;
+
+/// How often it is looked whether their servers are back.
+const ROUND: Duration = Duration::from_millis(100);
+
+/// Settlements that are sent when their servers are back.
+#[derive(Debug, Default)]
+pub(in crate::store::redis) struct UnsentSettlements(Mutex<Unsent>);
+
+#[derive(Debug, Default)]
+struct Unsent {
+    waiting: Vec<UnsentSettlement>,
+    /// A task sends them.
+    has_sender: bool,
+}
+
+#[derive(Debug)]
+struct UnsentSettlement {
+    slot: u16,
+    invocation: Invocation,
+    tries: u32,
+}
+
+impl UnsentSettlements {
+    /// Returns whether the caller is to start a task that sends them.
+    fn add(&self, settlement: UnsentSettlement) -> bool {
+        let mut unsent = self.0.lock();
+        if unsent.waiting.len() >= MOST_UNSENT {
+            return false;
+        }
+        unsent.waiting.push(settlement);
+        !mem::replace(&mut unsent.has_sender, true)
+    }
+
+    /// Takes all. `None`: there are none, and the task that sends them ends.
+    fn take(&self) -> Option<Vec<UnsentSettlement>> {
+        let mut unsent = self.0.lock();
+        unsent.has_sender = !unsent.waiting.is_empty();
+        unsent.has_sender.then(|| mem::take(&mut unsent.waiting))
+    }
+
+    fn put_back(&self, settlement: UnsentSettlement) {
+        self.0.lock().waiting.push(settlement);
+    }
+}
+
+impl RedisCore {
+    /// Has these sent when the server is back, without those that reset a key: they would reset what came meanwhile, too.
+    fn settle_later(self: &Arc<Self>, slot: u16, entries: &[KeySettlement<'_>]) {
+        let is_late = |entry: &&KeySettlement<'_>| !matches!(entry.action, SettlementAction::Reset);
+        let later: Vec<_> = entries.iter().filter(is_late).copied().collect();
+        if later.is_empty() {
+            return;
+        }
+        let settlement = UnsentSettlement { slot, invocation: self.settlement(&later), tries: 0 };
+        if self.unsent.add(settlement) {
+            // Not one of the tasks that the end of the process waits for.
+            tokio::spawn(Arc::clone(self).send_unsent());
+        }
+    }
+
+    async fn send_unsent(self: Arc<Self>) {
+        while let Some(waiting) = self.unsent.take() {
+            for settlement in waiting {
+                self.try_again(settlement).await;
+            }
+            sleep(ROUND).await;
+        }
+    }
+
+    async fn try_again(&self, settlement: UnsentSettlement) {
+        let UnsentSettlement { slot, ref invocation, tries } = settlement;
+        if !self.shared.topology.node(slot).is_some_and(|node| node.is_up()) {
+            self.unsent.put_back(settlement);
+        } else if let Err(Failure::Open | Failure::Refused) = self.links.call(slot, invocation).await
+            && tries < TRIES
+        {
+            self.unsent.put_back(UnsentSettlement { tries: tries + 1, ..settlement });
+        }
     }
 }
 
@@ -159,9 +263,7 @@ pub(in crate::store) async fn join_all<F: Future>(futures: impl IntoIterator<Ite
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use tokio::time::{Instant, sleep};
+    use tokio::time::Instant;
 
     use super::*;
 

@@ -11,7 +11,7 @@ use super::bans::BanQueue;
 use super::decided::RedisDecision;
 use super::in_flight::InFlightSlots;
 use super::reserve::RoomyPlaces;
-use super::settle::SettleOutcome;
+use super::settle::{SettleOutcome, UnsentSettlements};
 use crate::rules::decision::{Batch, Charge, Settlement, Verdict};
 use crate::rules::key::{KeyHash, KeyHasher};
 use crate::store::Observer;
@@ -55,6 +55,7 @@ impl RedisStore {
                 links,
                 in_flight: InFlightSlots::default(),
                 bans: BanQueue::default(),
+                unsent: UnsentSettlements::default(),
                 tasks: TaskTracker::new(),
             }),
         }
@@ -187,6 +188,7 @@ pub(in crate::store::redis) struct RedisCore {
     pub(in crate::store::redis) links: Links,
     pub(in crate::store::redis) in_flight: InFlightSlots,
     pub(in crate::store::redis) bans: BanQueue,
+    pub(in crate::store::redis) unsent: UnsentSettlements,
     /// Tasks that no request waits for.
     pub(in crate::store::redis) tasks: TaskTracker,
 }
