@@ -15,7 +15,7 @@ use crate::gateway::headers::forwarded_scheme;
 use crate::gateway::respond::reply;
 use crate::gateway::respond::reply::AfterReply;
 use crate::gateway::stages::{Facts, Front};
-use crate::gateway::{Arrival, Gateway, Passed, ResponseBody, judge};
+use crate::gateway::{Arrival, Gateway, Passed, Persistence, ResponseBody, judge};
 use crate::listen::{Connection, IncomingRequest, InterimSender, Response};
 use crate::rules::client::Networks;
 use crate::wire::head::{Fields, KnownName, Name, RequestHead, Span, Target};
@@ -87,7 +87,8 @@ pub(in crate::fronts) async fn answer_question(
             let head = description.into_head(target, head);
             let body = RequestBody::new(shown_or_unseen(body, &head), BodyBounds::of(&live.settings));
             let exchange = gateway.begin(&live, facts(head, scheme), body.progress(), interim);
-            judge(&live, &connection, Arrival { exchange, body, upgrade: None, tls: None }).await
+            let arrival = Arrival { exchange, body, upgrade: None, tls: None };
+            judge(&live, &connection, arrival, &Persistence::default()).await
         }
         Err(bad) => {
             let shown = description.shown_target(&mut head);

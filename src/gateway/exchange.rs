@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::{Method, StatusCode};
@@ -258,3 +259,19 @@ pub(super) fn record_malformed_head(
 
 /// In bytes: of an application's id of a request the log has so much.
 const LONGEST_LOGGED_ID: usize = 200;
+
+// Whether a request goes on without its client.
+
+/// Whether a request goes on when its client leaves. Set by the step that the request is in, and read by who drops its future.
+#[derive(Debug, Default)]
+pub struct Persistence(AtomicBool);
+
+impl Persistence {
+    pub fn set(&self, persists: bool) {
+        self.0.store(persists, Ordering::Relaxed);
+    }
+
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}

@@ -1,4 +1,8 @@
 //! The steps of a request: admit, decide, enforce, forward.
+//!
+//! A request whose client has left may have taken something already, or be about to: it goes on without its client where that
+//! decides what its client is charged. So leaving avoids no charge, frees no slot that is still in use, and is never charged
+//! for what the application did not get.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -12,7 +16,7 @@ use parking_lot::Mutex;
 
 use super::decide::request::decide;
 use super::enforce::{Enforced, Passed, enforce};
-use super::exchange::Exchange;
+use super::exchange::{Exchange, Persistence};
 use super::fault::BadRequest;
 use super::forward::send;
 use super::forward::upgrade::UpgradeRequest;
@@ -21,6 +25,7 @@ use super::response_body::ResponseBody;
 use super::snapshot::{Snapshot, WorkerState};
 use super::stages::Facts;
 use crate::gateway::admit::{Arrival, admit};
+use crate::gateway::body::expect::BodyProgress;
 use crate::gateway::body::{BodyBounds, ClientBody, RequestBody};
 use crate::gateway::headers;
 use crate::listen::{Connection, IncomingRequest, InterimSender, Response};
@@ -35,6 +40,7 @@ async fn answer_requests(slot: Arc<Slot>) -> Infallible {
         let live = worker.live.load_full();
         let IncomingRequest { head, body, upgrade } = request;
         let body = RequestBody::new(ClientBody::new(body, head.version), BodyBounds::of(&live.settings));
+        slot.await_body(body.progress());
         let identity = live.clients.identify(connection.peer.ip(), &head.fields);
         let facts = Facts::of(head, identity, &connection, &live, upgrade.is_some(), worker.clock.now());
         let exchange = Exchange::begin(worker, Arc::clone(&live), facts, body.progress(), interim);
@@ -44,32 +50,33 @@ async fn answer_requests(slot: Arc<Slot>) -> Infallible {
             continue;
         }
         let arrival = Arrival { exchange, body, upgrade, tls: connection.tls_info() };
-        let response = match judge(&live, &connection, arrival).await {
+        let response = match judge(&live, &connection, arrival, &slot.persistence).await {
             Err(response) => response,
             Ok(Passed { exchange, body, upgrade, upstream }) => {
                 let upgrade = UpgradeRequest::read(upgrade, &exchange.facts.head, !body.is_empty());
-                if exchange.reservation.outcome_rule().is_some() {
-                    send::to_its_end(exchange, connection, body, upstream, upgrade).await
-                } else {
-                    send::forward(exchange, connection, body, upstream, upgrade).await
-                }
+                // Its outcome counts, or its slot is in use as long as the application works on it.
+                let reservation = &exchange.reservation;
+                slot.persistence.set(reservation.outcome_rule().is_some() || reservation.holds_slots());
+                send::forward(exchange, connection, body, upstream, upgrade).await
             }
         };
         slot.answer(response);
     }
 }
 
-/// The steps that every front has in common: a request passes, or it has its answer. Delays are over by then.
+/// The steps that every front has in common: a request passes, or it has its answer. Delays are over by then. `persistence` is
+/// set while a store decides.
 pub async fn judge(
     live: &Arc<Snapshot>,
     connection: &Connection,
     arrival: Arrival<'_>,
+    persistence: &Persistence,
 ) -> Result<Passed, Response<ResponseBody>> {
     let mut admitted = match admit(live, connection, arrival) {
         Ok(admitted) => admitted,
         Err((exchange, bad_request)) => return Err(reply::refuse(exchange, bad_request)),
     };
-    let decided = decide(&mut admitted, live, connection).await;
+    let decided = decide(&mut admitted, live, connection, persistence).await;
     match enforce(admitted, live, connection, decided) {
         Enforced::Passed(passed) => Ok(passed),
         Enforced::Answered(response) => Err(response),
@@ -79,11 +86,12 @@ pub async fn judge(
 
 // The future of a response: one that has answered other requests before, and answers others later.
 
-/// The future of a response. Dropping it before it is ready drops its request.
-pub struct ResponseFuture(
+/// The future of a response. Dropping it before it is ready drops its request, unless that [persists](Persistence).
+pub struct ResponseFuture {
     /// `None`: it is ready.
-    Option<Answering>,
-);
+    answering: Option<Answering>,
+    worker: Arc<WorkerState>,
+}
 
 /// [`answer_requests`], with the slot where its requests come and its answers go.
 struct Answering {
@@ -99,23 +107,29 @@ pub(super) struct Arrived {
     pub(super) interim: InterimSender,
 }
 
-/// Holds a request until it is begun, and its answer until it is taken. Who holds the future uses it alone: nobody waits for
-/// the lock.
+/// Holds a request until it is begun, and its answer until it is taken.
 #[derive(Default)]
-struct Slot(Mutex<SlotState>);
+struct Slot {
+    /// Who holds the future uses it alone: nobody waits for the lock.
+    state: Mutex<SlotState>,
+    persistence: Persistence,
+}
 
 #[derive(Default)]
 struct SlotState {
     request: Option<Arrived>,
     response: Option<Response<ResponseBody>>,
+    /// How much of the body of the request has come, if it has one.
+    received: Option<BodyProgress>,
 }
 
 impl ResponseFuture {
     #[inline]
     pub(super) fn new(arrived: Arrived) -> Self {
         let answering = FREE.with_borrow_mut(FreeList::take).unwrap_or_else(Answering::new);
-        answering.slot.0.lock().request = Some(arrived);
-        Self(Some(answering))
+        let worker = Arc::clone(&arrived.worker);
+        answering.slot.state.lock().request = Some(arrived);
+        Self { answering: Some(answering), worker }
     }
 }
 
@@ -123,13 +137,22 @@ impl Future for ResponseFuture {
     type Output = Response<ResponseBody>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(answering) = &mut self.0 else { return Poll::Pending };
-        let Poll::Pending = answering.requests.as_mut().poll(cx);
-        let Some(response) = answering.slot.0.lock().response.take() else { return Poll::Pending };
-        if let Some(answering) = self.0.take() {
+        let Some(answering) = &mut self.answering else { return Poll::Pending };
+        let Some(response) = answering.poll(cx) else { return Poll::Pending };
+        if let Some(answering) = self.answering.take() {
             FREE.with_borrow_mut(|free| free.put(answering));
         }
         Poll::Ready(response)
+    }
+}
+
+impl Drop for ResponseFuture {
+    fn drop(&mut self) {
+        let Some(answering) = self.answering.take().filter(|it| it.slot.persistence.is_set()) else { return };
+        if let Some(received) = &answering.slot.state.lock().received {
+            received.abandon();
+        }
+        self.worker.spawn_detached(answering.run_without_client());
     }
 }
 
@@ -138,16 +161,36 @@ impl Answering {
         let slot = Arc::<Slot>::default();
         Self { requests: Box::pin(answer_requests(Arc::clone(&slot))), slot }
     }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Option<Response<ResponseBody>> {
+        let Poll::Pending = self.requests.as_mut().poll(cx);
+        self.slot.state.lock().response.take()
+    }
+
+    /// Goes on as long as the request persists. The answer is read as far as its outcome needs.
+    async fn run_without_client(mut self) {
+        let response = poll_fn(|cx| match self.poll(cx) {
+            Some(response) => Poll::Ready(Some(response)),
+            None if self.slot.persistence.is_set() => Poll::Pending,
+            None => Poll::Ready(None),
+        });
+        drop(response.await.map(|response| response.body.without_client()));
+    }
 }
 
 impl Slot {
     /// Waits without being woken: what puts a request into the slot polls afterwards.
     async fn next_request(&self) -> Arrived {
-        poll_fn(|_| self.0.lock().request.take().map_or(Poll::Pending, Poll::Ready)).await
+        poll_fn(|_| self.state.lock().request.take().map_or(Poll::Pending, Poll::Ready)).await
+    }
+
+    fn await_body(&self, received: Option<BodyProgress>) {
+        self.state.lock().received = received;
     }
 
     fn answer(&self, response: Response<ResponseBody>) {
-        self.0.lock().response = Some(response);
+        self.persistence.set(false);
+        self.state.lock().response = Some(response);
     }
 }
 

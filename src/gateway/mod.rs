@@ -27,6 +27,7 @@ pub mod tokens;
 
 pub use self::admit::Arrival;
 pub use self::enforce::{HeldRequests, Passed};
+pub use self::exchange::Persistence;
 pub use self::fault::CallFault;
 pub use self::handle::judge;
 pub use self::ratelimit_headers::HeaderStyle;

@@ -161,7 +161,7 @@ pub struct WorkerState {
     pub(super) store: Arc<AnyStore>,
     pub(super) pool: Pool,
     pub(super) held_requests: HeldRequests,
-    /// Requests whose client has disconnected, but whose outcome is still awaited.
+    /// Requests that go on without their clients.
     pub(super) detached: TaskTracker,
     pub(super) clock: Clock,
 }

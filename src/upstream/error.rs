@@ -134,6 +134,13 @@ pub(super) enum AttemptError {
     /// The connection ended before a byte of an answer.
     #[error("the connection ended: {0}")]
     Disconnected(BoxError),
+    /// The body of the request broke off.
+    #[error("the request's body broke off: {error}")]
+    BodyBroken {
+        error: BoxError,
+        /// Some of the request may have been written.
+        is_sent: bool,
+    },
     #[error("{0}")]
     Failed(FailureCause),
 }

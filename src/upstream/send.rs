@@ -172,6 +172,9 @@ pub struct OutgoingRequest<'r, B> {
     /// Every field is as the application is to see it.
     pub head: &'r mut RequestHead,
     pub body: &'r mut B,
+    /// Where the body breaks off, the server's end of the connection is awaited, because the server may be at work. Over HTTP/2
+    /// its stream is reset.
+    pub awaits_end: bool,
 }
 
 // Bodies of requests that may be sent a second time: a server that speaks HTTP/2 can refuse a request unprocessed.
@@ -292,6 +295,10 @@ impl Attempts {
                 self.avoid(upstream, server);
                 self.set_failed_server(server, &cause);
                 self.note(server, cause);
+            }
+            // No server is to blame.
+            AttemptError::BodyBroken { error, is_sent } => {
+                return Err(self.give_up(server, FailureCause::RequestBody(error), self.is_sent || is_sent));
             }
             AttemptError::Failed(cause) => {
                 server.note_unanswered(&cause);

@@ -168,9 +168,6 @@ impl Server {
     /// The server took a request and did not answer it. After several in a row the other servers go first. A request
     /// that the client did not finish does not count.
     pub(super) fn note_unanswered(&self, cause: &FailureCause) {
-        if matches!(cause, FailureCause::RequestBody(_)) {
-            return;
-        }
         let before = self.unanswered.fetch_add(1, Ordering::Relaxed);
         if before + 1 < FAILING {
             return;

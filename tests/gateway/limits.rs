@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use portcullis::rules::limit::AlgorithmName;
 
-use crate::support::{Answer, Gateway, Origin, Response, eventually};
+use crate::http2::over_http2;
+use crate::support::{Answer, Gateway, Origin, Response, Stopwatch, eventually, until};
 
 fn with_limits(origin: &Origin, limits: &[&str]) -> Gateway {
     let limits: Vec<String> = limits.iter().map(|limit| format!("  - {{{limit}}}\n")).collect();
@@ -160,23 +161,51 @@ fn requests_in_flight_are_bounded_and_a_slot_is_free_again_after_the_answer() {
 }
 
 #[test]
-fn a_client_that_hangs_up_gives_its_slot_back() {
-    let origin = Origin::start();
-    let slow = Origin::scripted(|mut exchange| {
-        exchange.request();
-        exchange.client_has_left();
+fn a_client_that_hangs_up_keeps_its_slot_as_long_as_the_application_works() {
+    let (open, gate) = mpsc::channel::<()>();
+    let gate = Mutex::new(gate);
+    // It works as soon as it has the head of a request.
+    let origin = Origin::scripted(move |mut exchange| {
+        let Some(received) = exchange.head() else { return };
+        if received.target == "/slow" {
+            gate.lock().expect("no panic here").recv_timeout(Duration::from_secs(60)).expect("the test lets it answer");
+        }
+        exchange.write("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
     });
-    let gateway = Gateway::start(format!(
-        "upstream: {}\nlimits:\n  - {{name: busy, key: client_ip, concurrent: 1}}\nroutes:\n  - {{match: /slow, upstream: {}}}",
-        origin.url(),
-        slow.url()
-    ));
-    let mut client = gateway.connect();
-    client.send(gateway.get("/slow").bytes());
-    eventually("the request is in flight", || slow.count() == 1);
-    assert_eq!(gateway.get("/").status(), 429);
-    client.abort();
+    let gateway = with_limits(&origin, &["name: busy, key: client_ip, concurrent: 1"]);
+    let mut sent = 0;
+    let mut leave_with = |request: &str| {
+        sent += 1;
+        let mut client = gateway.connect();
+        client.send(request);
+        eventually("the request is in flight", || origin.count() == sent);
+        client.abort();
+        check_that_the_slot_is_taken(&gateway, &origin, sent);
+        open.send(()).expect("the origin waits");
+        eventually("the slot is free again", || gateway.get("/").status() == 200);
+        sent = origin.count();
+    };
+    leave_with("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
+    leave_with("POST /slow HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
+    leave_with("POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello");
+    over_http2(&gateway, async |sender| {
+        let mut sender = sender.ready().await.expect("a connection");
+        let request = http::Request::get("http://a/slow").body(()).expect("a request");
+        let (_, mut stream) = sender.send_request(request, true).expect("a stream");
+        until("the request is in flight", || origin.count() == sent + 1).await;
+        stream.send_reset(h2::Reason::CANCEL);
+    });
+    check_that_the_slot_is_taken(&gateway, &origin, sent + 1);
+    open.send(()).expect("the origin waits");
     eventually("the slot is free again", || gateway.get("/").status() == 200);
+}
+
+fn check_that_the_slot_is_taken(gateway: &Gateway, origin: &Origin, sent: usize) {
+    let left = Stopwatch::start();
+    while left.elapsed() < Duration::from_millis(300) {
+        assert_eq!(gateway.get("/").status(), 429);
+    }
+    assert_eq!(origin.count(), sent);
 }
 
 #[test]

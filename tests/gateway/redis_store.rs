@@ -215,6 +215,39 @@ fn a_reset_is_heard_by_every_gateway_within_a_second() {
     assert_eq!(gateways[2].get("/").status(), 200);
 }
 
+#[test]
+fn a_request_whose_client_resets_while_redis_decides_is_sent_and_counts_by_its_answer() {
+    let (redis, origin) = (RedisServer::start(), Origin::start());
+    let gateway = Gateway::start(format!(
+        "admin: {{address: 127.0.0.1:0}}\nupstream: {}\nstore: {{nodes: 1, redis: {{url: \"{}\", timeout: 10s}}}}\n\
+         routes:\n  - match: /\n    outcome: {{success: {{status: 200}}}}\n    \
+         limits: [{{name: guesses, key: client_ip, rate: 3/hour, count: failures}}]\n",
+        origin.url(),
+        redis.url()
+    ));
+    let state = || {
+        let path = "/api/v1/limits/guesses/state?client_ip=127.0.0.1";
+        Request::new(gateway.admin(), "GET", path).host("localhost").send().text()
+    };
+    let connections = || {
+        let metrics = Request::new(gateway.admin(), "GET", "/metrics").send().text();
+        metrics.lines().find_map(|line| line.strip_prefix("portcullis_connections ")?.parse::<f64>().ok())
+    };
+    for sent in 1..=3 {
+        let mut client = gateway.connect();
+        redis.pause();
+        let before = redis.unread();
+        client.send(gateway.get("/").bytes());
+        // A question is longer than what else a gateway sends.
+        eventually("Redis is asked", || redis.unread() > before + 100);
+        client.abort();
+        eventually("the gateway knows that the client has left", || connections() == Some(0.0));
+        redis.resume();
+        eventually("the application has the request", || origin.count() == sent);
+        eventually("its answer is no failure", || state().contains("\"remaining\":3"));
+    }
+}
+
 /// What docs/src/redis.md lists as the rights of a gateway in Redis, and no more.
 const RIGHTS: &str = "~portcullis:* &portcullis:* -@all +evalsha +script|load +time +get +set +del +getrange \
                       +setrange +pexpire +pttl +hget +hmget +hset +hdel +hscan +zadd +zrem +zcard +zrangebyscore \

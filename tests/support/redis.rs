@@ -1,5 +1,6 @@
 //! Real Redis servers, on free ports, in folders of their own.
 
+use std::fs;
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
@@ -67,6 +68,19 @@ impl RedisServer {
             .output()
             .expect("redis-cli is installed");
         String::from_utf8_lossy(&output.stdout).trim_end_matches('\n').to_owned()
+    }
+
+    /// In bytes: what it was sent and has not read.
+    pub fn unread(&self) -> u64 {
+        let port = format!(":{:04X}", self.address.port());
+        let sockets = fs::read_to_string("/proc/net/tcp").expect("Linux shows its sockets");
+        let unread = |line: &str| {
+            let mut words = line.split_whitespace().skip(1);
+            let is_ours = words.next()?.ends_with(&port);
+            let queues = words.nth(2)?;
+            u64::from_str_radix(queues.split_once(':')?.1, 16).ok().filter(|_| is_ours)
+        };
+        sockets.lines().filter_map(unread).sum()
     }
 
     /// Stops the process with SIGSTOP: the kernel still accepts connections, and nothing is answered.

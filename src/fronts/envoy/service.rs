@@ -24,7 +24,7 @@ use crate::fronts::envoy::description::{BadDescription, Description, MalformedHe
 use crate::gateway;
 use crate::gateway::body::{BodyBounds, ClientBody, RequestBody};
 use crate::gateway::stages::{Facts, Front};
-use crate::gateway::{Arrival, CallFault, Gateway, Passed, ResponseBody, Snapshot};
+use crate::gateway::{Arrival, CallFault, Gateway, Passed, Persistence, ResponseBody, Snapshot};
 use crate::listen::{Connection, IncomingRequest, InterimSender, Refusal, RefusedHead, Response};
 use crate::rules::client::{ClientIp, Identity};
 use crate::rules::decision::descriptors::InvalidCall;
@@ -212,7 +212,7 @@ pub(super) async fn judge(
     let body = RequestBody::new(body, BodyBounds::of(&live.settings));
     let exchange = gateway.begin(live, facts, body.progress(), InterimSender::default());
     let arrival = Arrival { exchange, body, upgrade: None, tls: None };
-    Ok(match gateway::judge(live, connection, arrival).await {
+    Ok(match gateway::judge(live, connection, arrival, &Persistence::default()).await {
         Ok(passed) => Ok(passed),
         Err(response) => Err(Denied::of(response).await),
     })

@@ -8,6 +8,7 @@ use super::{bans, challenge};
 use crate::gateway::admit::Admitted;
 use crate::gateway::body::RequestBody;
 use crate::gateway::decide::record;
+use crate::gateway::exchange::Persistence;
 use crate::gateway::fault::BadRequest;
 use crate::gateway::reservation::{AwaitedOutcome, Reservation};
 use crate::gateway::snapshot::Snapshot;
@@ -33,6 +34,7 @@ pub async fn decide(
     admitted: &mut Admitted,
     live: &Arc<Snapshot>,
     connection: &Connection,
+    persistence: &Persistence,
 ) -> Result<FinalDecision, DecideError> {
     let Admitted { exchange, body, proofs, .. } = admitted;
     let (worker, facts) = (&exchange.worker, &exchange.facts);
@@ -79,12 +81,12 @@ pub async fn decide(
     if store.bans().has_keys() {
         Box::pin(bans::apply(&mut plan, store)).await;
     }
-    let (mut decision, mut reservation) = decide_limits(&plan, store, live).await?;
+    let (mut decision, mut reservation) = decide_limits(&plan, store, live, persistence).await?;
     if let (false, Decision::Deny(denial)) = (proofs.is_empty(), &decision)
         && Box::pin(challenge::redeem(worker, live, denial, proofs)).await
     {
         drop(reservation);
-        (decision, reservation) = Box::pin(decide_limits(&plan, store, live)).await?;
+        (decision, reservation) = Box::pin(decide_limits(&plan, store, live, persistence)).await?;
     }
 
     let now = worker.clock.now();
@@ -97,11 +99,14 @@ pub async fn decide(
     Ok(decided)
 }
 
-/// Has the store decide the limits of a plan, all in one step. Nothing waits where the limits are in memory.
+/// Has the store decide the limits of a plan, all in one step. Nothing waits where the limits are in memory. A store that was
+/// asked may have charged the request: its answer is awaited whether or not the client is still there, so that the request is
+/// sent, or what it holds is given back.
 async fn decide_limits(
     plan: &Plan<'_, '_>,
     store: &Arc<AnyStore>,
     live: &Arc<Snapshot>,
+    persistence: &Persistence,
 ) -> Result<(Decision, Reservation), DecideError> {
     let decided_here = {
         let mut verdicts = Verdicts::new();
@@ -110,7 +115,9 @@ async fn decide_limits(
     let mut decision = if let Some(decision) = decided_here {
         decision
     } else {
+        persistence.set(true);
         let verdicts = Box::pin(store.decide(plan.batch())).await;
+        persistence.set(false);
         plan.conclude(&verdicts.map_err(|error| DecideError::StoreDown(plan.route(), error))?)
     };
     let reservation = reserve(&mut decision, store, live);

@@ -13,7 +13,6 @@ use crate::gateway::exchange::Exchange;
 use crate::gateway::header_kind::ClientHeader;
 use crate::gateway::headers;
 use crate::gateway::headers::BodyLength;
-use crate::gateway::outcome_watch::SurviveDisconnect;
 use crate::gateway::response_body::ResponseBody;
 use crate::listen::{Connection, Response};
 use crate::rules::client::Identity;
@@ -34,12 +33,12 @@ pub async fn forward(
     let is_tls = connection.tls_info().is_some();
     let continue_signal = prepare(&mut exchange, is_tls, &mut body, upstream, upgrade.as_ref());
     let on_informational = informational_handler(&exchange, continue_signal.as_ref());
-    let Exchange { live, worker, facts, .. } = &mut *exchange;
+    let Exchange { live, worker, facts, reservation, .. } = &mut *exchange;
     let Some(target) = live.upstreams.get(usize::from(upstream.0)) else {
         return answers::no_upstream(exchange);
     };
     let client = OneClient { identity: &facts.identity, connection: &connection, version: facts.head.version };
-    let request = OutgoingRequest { head: &mut facts.head, body: &mut body };
+    let request = OutgoingRequest { head: &mut facts.head, body: &mut body, awaits_end: reservation.holds_slots() };
     let answer = worker.pool.send(target, request, &client, on_informational).await;
     if let Ok(answer) = &answer {
         exchange.renew_sessions(&answer.head.fields);
@@ -57,18 +56,6 @@ pub async fn forward(
         Ok(answer) => answers::relay(exchange, answer, continue_signal, None),
         Err(error) => Box::pin(answers::fail(exchange, has_body, error)).await,
     }
-}
-
-/// Like [`forward`], but continues after the client has disconnected: for requests whose outcome counts.
-pub fn to_its_end(
-    exchange: Pooled<Exchange>,
-    connection: Arc<Connection>,
-    body: RequestBody,
-    upstream: UpstreamId,
-    upgrade: Option<UpgradeRequest>,
-) -> SurviveDisconnect {
-    let (worker, progress) = (Arc::clone(&exchange.worker), exchange.received().cloned());
-    SurviveDisconnect::new(forward(exchange, connection, body, upstream, upgrade), worker, progress)
 }
 
 /// Turns the head into the one that the application gets.

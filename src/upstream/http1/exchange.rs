@@ -65,8 +65,8 @@ impl Http1Connection {
         }
         let request_writer = writer.get_or_insert_with(|| RequestWriter::new(request));
         let mut progress = HeadProgress { bounds, scanner: HeadScanner::default(), has_begun: false, informational: 0 };
-        let (mut may_send, mut accepts_more) = (true, true);
-        let ParsedResponse { head, body: length, keeps_alive, .. } = poll_fn(|cx| {
+        let (mut may_send, mut accepts_more, mut broken) = (true, true, None);
+        let answered = poll_fn(|cx| {
             if may_send && let Poll::Ready(sent) = request_writer.poll(request.body, Pin::new(&mut self.stream), cx) {
                 may_send = false;
                 match sent {
@@ -74,9 +74,18 @@ impl Http1Connection {
                     // The server may have sent a response before it closed.
                     Err(WriteError::Connection) => accepts_more = false,
                     Err(WriteError::Body(error)) => {
-                        return Poll::Ready(Err(AttemptError::Failed(FailureCause::RequestBody(error))));
+                        let is_sent = request_writer.is_written();
+                        if !(is_sent && request.awaits_end) {
+                            return Poll::Ready(Err(AttemptError::BodyBroken { error, is_sent }));
+                        }
+                        broken = Some(error);
+                        request_writer.break_off();
                     }
                 }
+            }
+            if broken.is_some() {
+                // The server sees the end of its request.
+                let _ = Pin::new(&mut self.stream).poll_shutdown(cx);
             }
             if let Poll::Ready(head) = self.poll_head(&mut progress, &request.head.method, on_informational, cx) {
                 return Poll::Ready(head.map_err(|fault| fault.into_attempt_error(&progress, request_writer)));
@@ -89,7 +98,11 @@ impl Http1Connection {
                 None => Poll::Pending,
             }
         })
-        .await?;
+        .await;
+        if let Some(error) = broken {
+            return Err(AttemptError::BodyBroken { error, is_sent: true });
+        }
+        let ParsedResponse { head, body: length, keeps_alive, .. } = answered?;
         let incoming = match writer.take().filter(|it| !it.is_complete() && accepts_more) {
             None => Http1ResponseBody::new(self, length, keeps_alive && accepts_more),
             Some(rest) => {
@@ -326,6 +339,13 @@ impl RequestWriter {
             }
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// The body broke off: what is left is not written, and we wait for the server.
+    fn break_off(&mut self) {
+        self.body = None;
+        self.buffer = WriteBuffer::default();
+        self.progress = Instant::now();
     }
 
     /// The connection has failed. A request that was written in part is not sent again.

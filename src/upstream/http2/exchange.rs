@@ -78,7 +78,7 @@ impl Http2Stream {
             if let Some(upload) = &mut upload
                 && let Poll::Ready(Err(error)) = upload.poll(cx)
             {
-                return Poll::Ready(Err(AttemptError::Failed(FailureCause::RequestBody(error))));
+                return Poll::Ready(Err(AttemptError::BodyBroken { error, is_sent: true }));
             }
             if let Poll::Ready(answered) = poll_answer(&mut answer, &received, &mut informational, on_informational, cx)
             {

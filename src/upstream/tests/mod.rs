@@ -104,7 +104,7 @@ fn get() -> TestRequest {
 
 async fn send(pool: &Pool, upstream: &Arc<Upstream>, request: TestRequest) -> Result<UpstreamResponse, ForwardError> {
     let TestRequest { mut head, mut body } = request;
-    let request = OutgoingRequest { head: &mut head, body: &mut body };
+    let request = OutgoingRequest { head: &mut head, body: &mut body, awaits_end: false };
     pool.send(upstream, request, &Nobody, |_| ()).await
 }
 
