@@ -40,7 +40,9 @@ async fn answer_requests(slot: Arc<Slot>) -> Infallible {
         let live = worker.live.load_full();
         let IncomingRequest { head, body, upgrade } = request;
         let body = RequestBody::new(ClientBody::new(body, head.version), BodyBounds::of(&live.settings));
-        slot.await_body(body.progress());
+        if let Some(received) = body.progress() {
+            slot.await_body(received);
+        }
         let identity = live.clients.identify(connection.peer.ip(), &head.fields);
         let facts = Facts::of(head, identity, &connection, &live, upgrade.is_some(), worker.clock.now());
         let exchange = Exchange::begin(worker, Arc::clone(&live), facts, body.progress(), interim);
@@ -184,13 +186,14 @@ impl Slot {
         poll_fn(|_| self.state.lock().request.take().map_or(Poll::Pending, Poll::Ready)).await
     }
 
-    fn await_body(&self, received: Option<BodyProgress>) {
-        self.state.lock().received = received;
+    fn await_body(&self, received: BodyProgress) {
+        self.state.lock().received = Some(received);
     }
 
     fn answer(&self, response: Response<ResponseBody>) {
         self.persistence.set(false);
-        self.state.lock().response = Some(response);
+        let mut state = self.state.lock();
+        (state.response, state.received) = (Some(response), None);
     }
 }
 

@@ -230,6 +230,19 @@ fn a_success_does_not_wash_away_guesses_under_way() {
 }
 
 #[test]
+fn a_body_that_breaks_off_before_anything_is_sent_is_neither() {
+    let origin = login_form(Duration::ZERO);
+    let gateway = guarded(&origin.url(), "rate: 1/hour", "");
+    for _ in 0..3 {
+        let mut client = gateway.connect();
+        client.send("POST /login HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n");
+        assert_eq!(client.response().status, 400);
+    }
+    assert_eq!(origin.count(), 0);
+    assert_eq!([guess(&gateway).status(), guess(&gateway).status()], [401, 429]);
+}
+
+#[test]
 fn guesses_in_one_packet_over_http2_are_counted_one_by_one_also_when_they_are_reset() {
     let origin = login_form(A_WHILE);
     let gateway = guarded(&origin.url(), "rate: 3/hour", "");
