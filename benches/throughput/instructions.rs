@@ -72,10 +72,10 @@ fn row(cores: Cores, proxies: &[Proxy], application: &str, job: Job) -> Row {
 
 /// Requests of three loads, one after the other. What a proxy does once falls into the first, which does not count. The
 /// others open a connection each, so that their difference is what the further requests took.
-const fn loads(job: Job) -> [u64; 3] {
+fn loads(job: Job) -> [u32; 3] {
     // portcullis keeps the newest 10,000 denials, and uses their memory for later ones from then on.
     let first = if job.status == 429 { 10_500 } else { 200 };
-    let crowd = job.connections as u64;
+    let crowd = u32::try_from(job.connections).expect("a small number");
     if crowd == 1 { [first, 200, 1200] } else { [4 * crowd, 2 * crowd, 6 * crowd] }
 }
 
@@ -103,7 +103,7 @@ fn per_request(start: Start<'_>, job: Job) -> Counts {
 }
 
 /// How many bytes a proxy copies from its start to its end, with so many requests between.
-fn copied(start: Start<'_>, job: Job, file: &Path, requests: u64) -> u64 {
+fn copied(start: Start<'_>, job: Job, file: &Path, requests: u32) -> f64 {
     let out = format!("--dhat-out-file={}", file.display());
     let peer = begin(Start { under: &["valgrind", "--tool=dhat", "--mode=copy", &out], ..start }, job);
     send(&peer, job, requests, start.cores);
@@ -123,13 +123,13 @@ fn begin(start: Start<'_>, job: Job) -> Peer {
     peer
 }
 
-fn send(peer: &Peer, job: Job, requests: u64, cores: Cores) {
+fn send(peer: &Peer, job: Job, requests: u32, cores: Cores) {
     let ends = Ends::Requests(usize::try_from(requests).expect("a small number"));
     let (load, told) = Process::of_this_program(cores, &["load", &peer.load(job, ends, 1).argument()]);
     drop(load);
     let Told { requests: asked, wrong, .. } = Told::read(&told);
     // The first request of a client is not refused yet.
-    assert!(asked == requests && wrong <= 1, "{wrong} of {asked} answers of {} were wrong", peer.proxy.name);
+    assert!(asked == u64::from(requests) && wrong <= 1, "{wrong} of {asked} answers of {} were wrong", peer.proxy.name);
 }
 
 /// Has callgrind write what a process took since it wrote last, which begins a new count.

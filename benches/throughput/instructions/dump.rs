@@ -11,13 +11,13 @@ use serde::Deserialize;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Counts {
     /// User instructions.
-    pub(crate) instructions: u64,
+    pub(crate) instructions: f64,
     /// Calls of the allocator by code in Rust: new memory, and more of it. A build that has inlined them shows none.
-    pub(crate) allocations: u64,
+    pub(crate) allocations: f64,
     /// Instructions that were not in a first-level cache of 32 KiB, and data that was not in another.
-    pub(crate) misses: u64,
+    pub(crate) misses: f64,
     /// Bytes that were copied from one place in memory to another by `memcpy` and its like.
-    pub(crate) copied: u64,
+    pub(crate) copied: f64,
 }
 
 impl Counts {
@@ -26,9 +26,9 @@ impl Counts {
         let total = |event: &str| {
             let line = |start| dump.lines().find_map(|line| line.strip_prefix(start)).map(str::split_whitespace);
             let place = line("events: ")?.position(|name| name == event)?;
-            line("totals: ")?.nth(place)?.parse::<u64>().ok()
+            line("totals: ")?.nth(place)?.parse::<f64>().ok()
         };
-        let (mut allocations, mut names, mut is_allocator) = (0, HashMap::new(), false);
+        let (mut allocations, mut names, mut is_allocator) = (0.0, HashMap::new(), false);
         for line in dump.lines() {
             if let Some((kind @ ("fn" | "cfn"), function)) = line.split_once('=') {
                 let (number, name) = function.split_once(' ').unwrap_or((function, ""));
@@ -37,15 +37,16 @@ impl Counts {
                 }
                 is_allocator = kind == "cfn" && names.get(number) == Some(&true);
             } else if let Some(calls) = line.strip_prefix("calls=").filter(|_| is_allocator) {
-                allocations += calls.split(' ').next()?.parse::<u64>().ok()?;
+                allocations += calls.split(' ').next()?.parse::<f64>().ok()?;
             }
         }
         let misses = total("I1mr")? + total("D1mr")? + total("D1mw")?;
-        Some(Self { instructions: total("Ir")?, allocations, misses, copied: 0 })
+        Some(Self { instructions: total("Ir")?, allocations, misses, copied: 0.0 })
     }
 
     /// Of one of so many requests.
-    pub(super) fn per_request(self, requests: u64) -> Self {
+    pub(super) fn per_request(self, requests: u32) -> Self {
+        let requests = f64::from(requests);
         Self {
             instructions: self.instructions / requests,
             allocations: self.allocations / requests,
@@ -56,7 +57,7 @@ impl Counts {
 }
 
 /// How many bytes a process has copied, by a file of DHAT.
-pub(super) fn copied(file: &str) -> Option<u64> {
+pub(super) fn copied(file: &str) -> Option<f64> {
     /// What DHAT knows of the places in the program that copy.
     #[derive(Deserialize)]
     struct Copies {
@@ -66,7 +67,7 @@ pub(super) fn copied(file: &str) -> Option<u64> {
     #[derive(Deserialize)]
     struct Place {
         #[serde(rename = "tb")]
-        total_bytes: u64,
+        total_bytes: f64,
     }
 
     let Copies { pps } = serde_json::from_str(file).ok()?;
@@ -78,7 +79,7 @@ impl fmt::Display for Counts {
         let Self { instructions, allocations, misses, copied } = self;
         write!(
             f,
-            "{instructions} instructions, {allocations} allocations, {misses} cache misses, {copied} bytes copied"
+            "{instructions:.0} instructions, {allocations:.1} allocations, {misses:.0} cache misses, {copied:.0} bytes copied"
         )
     }
 }
@@ -88,10 +89,10 @@ impl Sub for Counts {
 
     fn sub(self, other: Self) -> Self {
         Self {
-            instructions: self.instructions.saturating_sub(other.instructions),
-            allocations: self.allocations.saturating_sub(other.allocations),
-            misses: self.misses.saturating_sub(other.misses),
-            copied: self.copied.saturating_sub(other.copied),
+            instructions: self.instructions - other.instructions,
+            allocations: self.allocations - other.allocations,
+            misses: self.misses - other.misses,
+            copied: self.copied - other.copied,
         }
     }
 }

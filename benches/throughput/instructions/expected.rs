@@ -42,10 +42,13 @@ const FILE: &str = "benches/throughput/instructions.toml";
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/throughput/instructions.toml");
 
 /// A row may take so many more percent: other machines run other variants of the C library's functions.
-const SLACK: u64 = 5;
+const SLACK: f64 = 5.0;
 
 /// The same of misses, which depend on where the kernel puts things.
-const SLACK_OF_MISSES: u64 = 15;
+const SLACK_OF_MISSES: f64 = 15.0;
+
+/// Allocations that tasks in the background may add, which are more on a slower machine. One of each request is more.
+const BACKGROUND: f64 = 0.5;
 
 /// The file.
 #[derive(Debug)]
@@ -75,22 +78,22 @@ impl Expected {
         let Some(figures) = self.figures(name) else {
             return Err(format!("{FILE} has no figures of `{name}`, which takes {counts}. {HOW}"));
         };
-        let more = |count: u64, figure: u64, slack| count > figure + figure * slack / 100;
+        let percent = |figure, percent| figure * percent / 100.0;
         let kinds = [
-            ("user instructions", counts.instructions, figures.instructions, SLACK),
-            ("allocations", counts.allocations, figures.allocations, 0),
-            ("cache misses", counts.misses, figures.misses, SLACK_OF_MISSES),
-            ("copied bytes", counts.copied, figures.copied, SLACK),
+            ("user instructions", counts.instructions, figures.instructions, percent(figures.instructions, SLACK)),
+            ("allocations", counts.allocations, figures.allocations, BACKGROUND),
+            ("cache misses", counts.misses, figures.misses, percent(figures.misses, SLACK_OF_MISSES)),
+            ("copied bytes", counts.copied, figures.copied, percent(figures.copied, SLACK)),
         ];
         if let Some((kind, count, figure, slack)) =
-            kinds.into_iter().find(|(_, count, figure, slack)| more(*count, *figure, *slack))
+            kinds.into_iter().find(|(_, count, figure, slack)| *count > figure + slack)
         {
             return Err(format!(
-                "`{name}` takes {count} {kind} per request, more than the {figure} in {FILE}, beyond which {slack} % are allowed. \
-                 If the change is worth it: {HOW}"
+                "`{name}` takes {count:.1} {kind} per request, more than the {figure} in {FILE}, beyond which {slack:.1} are \
+                 allowed. If the change is worth it: {HOW}"
             ));
         }
-        if kinds.into_iter().any(|(_, count, figure, slack)| more(figure, count, slack)) {
+        if kinds.into_iter().any(|(_, count, figure, slack)| count < figure - slack) {
             eprintln!("`{name}` takes {counts} per request, less than in {FILE}. {HOW}");
         }
         Ok(())
@@ -102,8 +105,8 @@ impl Expected {
         let line = |name| {
             let Counts { instructions, allocations, misses, copied } = figures(name).or_else(|| self.figures(name))?;
             Some(format!(
-                "\"{name}\" = {{ instructions = {instructions}, allocations = {allocations}, misses = {misses}, copied = \
-                 {copied} }}\n"
+                "\"{name}\" = {{ instructions = {instructions:.0}, allocations = {allocations:.1}, misses = {misses:.0}, \
+                 copied = {copied:.0} }}\n"
             ))
         };
         let lines: String = COUNTED.iter().filter_map(|job| line(job.name)).collect();
@@ -131,8 +134,8 @@ const HOW: &str = "`UPDATE_EXPECT=1 tests/instructions` writes new figures.";
 
 const HEAD: &str = "\
 # What a request takes: user instructions and bytes that are copied in memory, which `tests/instructions` holds with 5 % slack,
-# misses of simulated caches, with 15 %, and allocations of memory, which it holds exactly. It counts a build of the profile
-# `counted`, which takes less time to build than a release and whose requests take more instructions.
+# misses of simulated caches, with 15 %, and allocations of memory, with half of one, which tasks in the background may add. It
+# counts the build of `tests/counted`, which takes less time to build than a release and whose requests take more instructions.
 # `UPDATE_EXPECT=1 tests/instructions` writes this file.
 ";
 
