@@ -412,9 +412,16 @@ mod tests {
 
     #[test]
     fn hop_by_hop_headers_are_known() {
-        for name in
-            ["Connection", "Keep-Alive", "TE", "Transfer-Encoding", "Upgrade", "HTTP2-Settings", "Proxy-Authenticate"]
-        {
+        for name in [
+            "Connection",
+            "Keep-Alive",
+            "TE",
+            "Transfer-Encoding",
+            "Upgrade",
+            "HTTP2-Settings",
+            "Proxy-Authenticate",
+            "Proxy-Authorization",
+        ] {
             check(name, HeaderKind::HopByHop);
         }
     }

@@ -76,47 +76,6 @@ pub(crate) fn cookies() -> Answer {
 }
 
 #[test]
-fn fields_of_one_hop_stay_on_it() {
-    let origin = Origin::answering(|_| {
-        Answer::new(200, &[("Connection", "x-hop"), ("X-Hop", "1"), ("Keep-Alive", "timeout=5")], "")
-    });
-    let gateway = before(&origin);
-    let request = gateway
-        .get("/")
-        .header("Connection", "keep-alive, X-Private, te")
-        .header("X-Private", "1")
-        .header("Keep-Alive", "timeout=5")
-        .header("Proxy-Connection", "keep-alive")
-        .header("Proxy-Authorization", "Basic x")
-        .header("TE", "gzip")
-        .header("X-Public", "1");
-    let response = request.send();
-    let received = origin.last();
-    for name in ["x-private", "keep-alive", "proxy-connection", "proxy-authorization", "upgrade"] {
-        assert_eq!(received.header(name), None, "{name}");
-    }
-    assert!(!received.head.contains("gzip"), "{}", received.head);
-    assert_eq!(received.header("x-public"), Some("1"));
-    assert_eq!(response.header("x-hop"), None);
-    assert!(!response.headers.lists("keep-alive", "timeout=5"));
-}
-
-#[test]
-fn a_client_cannot_have_the_gateways_own_fields_removed() {
-    let origin = Origin::start();
-    let gateway = before(&origin);
-    let named = "close, X-Forwarded-For, X-Real-IP, X-Forwarded-Host, X-Request-Id, Host, Content-Length";
-    assert_eq!(gateway.post("/").header("Connection", named).body("text/plain", "hello").status(), 200);
-    let received = origin.last();
-    assert_eq!(received.header("x-forwarded-for"), Some("127.0.0.1"));
-    assert_eq!(received.header("x-real-ip"), Some("127.0.0.1"));
-    assert_eq!(received.header("x-forwarded-host"), Some("app.example"));
-    assert_eq!(received.header("host"), Some("app.example"));
-    assert_eq!(received.text(), "hello");
-    assert!(received.header("x-request-id").is_some());
-}
-
-#[test]
 fn a_client_cannot_have_removed_what_its_request_was_judged_by() {
     let origin = Origin::start();
     let gateway = Gateway::with_files(
@@ -159,6 +118,7 @@ fn an_answer_keeps_what_it_is_judged_by_and_loses_what_is_for_one_hop() {
                 ("Set-Cookie", "a=1"),
                 ("X-Result", "good"),
                 ("X-Hop", "1"),
+                ("Keep-Alive", "timeout=5"),
                 ("Proxy-Authenticate", "Basic"),
                 ("WWW-Authenticate", "Basic"),
             ],
@@ -172,49 +132,7 @@ fn an_answer_keeps_what_it_is_judged_by_and_loses_what_is_for_one_hop() {
     let response = gateway.get("/").send();
     assert_eq!(["set-cookie", "x-result"].map(|name| response.header(name)), [Some("a=1"), Some("good")]);
     assert_eq!(response.header("www-authenticate"), Some("Basic"));
-    assert_eq!(["x-hop", "proxy-authenticate"].map(|name| response.header(name)), [None, None]);
-}
-
-#[test]
-fn names_that_an_application_could_mistake_are_dropped() {
-    let origin = Origin::start();
-    let gateway = before(&origin);
-    let names = [
-        "X_Forwarded_For",
-        "X-Forwarded_For",
-        "X_Real_IP",
-        "Content_Length",
-        "Transfer_Encoding",
-        "X_Forwarded_Host",
-        "X-Original-URL",
-        "X-Rewrite-URL",
-        "X_Original_URL",
-    ];
-    let request = names.iter().fold(gateway.get("/"), |request, name| request.header(name, "6666"));
-    assert_eq!(request.status(), 200);
-    assert!(!origin.last().head.contains("6666"), "{}", origin.last().head);
-}
-
-#[test]
-fn every_request_has_an_id_of_its_own() {
-    let origin = Origin::start();
-    let gateway = before(&origin);
-    gateway.get("/").send();
-    gateway.get("/").send();
-    let ids: Vec<_> = origin.requests().iter().map(|one| one.header("x-request-id").map(str::to_owned)).collect();
-    assert!(ids[0].is_some() && ids[0] != ids[1], "{ids:?}");
-}
-
-#[test]
-fn connections_are_kept_alive_on_both_sides() {
-    let origin = Origin::start();
-    let gateway = before(&origin);
-    let mut client = gateway.connect();
-    for _ in 0..10 {
-        assert_eq!(gateway.get("/").send_on(&mut client).text(), "origin");
-    }
-    assert_eq!(origin.count(), 10);
-    assert_eq!(origin.connections(), 1);
+    assert_eq!(["x-hop", "keep-alive", "proxy-authenticate"].map(|name| response.header(name)), [None; 3]);
 }
 
 #[test]
@@ -247,30 +165,6 @@ fn an_application_in_an_older_or_a_later_version_of_http_1_is_understood() {
 }
 
 #[test]
-fn requests_sent_ahead_are_answered_in_order() {
-    let origin = Origin::answering(|received| Answer::ok(&received.target));
-    let gateway = before(&origin);
-    let mut client = gateway.connect();
-    let ahead: Vec<u8> = (0..5).flat_map(|number| gateway.post(&format!("/{number}")).form("a=b").bytes()).collect();
-    client.send(ahead);
-    for number in 0..5 {
-        assert_eq!(client.response().text(), format!("/{number}"));
-    }
-}
-
-#[test]
-fn an_old_client_is_answered_and_let_go() {
-    let origin = Origin::start();
-    let gateway = before(&origin);
-    let mut client = gateway.connect();
-    client.send("GET /old HTTP/1.0\r\nHost: app.example\r\n\r\n");
-    let head = client.head();
-    assert!(head.starts_with("HTTP/1.1 200 ") && head.contains("\r\nconnection: close\r\n"), "{head}");
-    assert_eq!(client.rest(), b"origin");
-    assert!(origin.last().head.starts_with("GET /old HTTP/1.1\r\n"));
-}
-
-#[test]
 fn a_chunked_answer_reaches_an_old_client_without_chunks() {
     let origin = Origin::answering(|_| {
         Answer::raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
@@ -281,72 +175,6 @@ fn a_chunked_answer_reaches_an_old_client_without_chunks() {
     let response = client.response();
     assert_eq!((response.header("transfer-encoding"), response.header("connection")), (None, Some("close")));
     assert_eq!(response.text(), "abcde");
-}
-
-#[test]
-fn an_old_client_may_stay_and_is_told_when_it_may_not() {
-    let origin = Origin::answering(|received| match received.target.as_str() {
-        "/known" => Answer::ok("known"),
-        _ => Answer::raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"),
-    });
-    let gateway = before(&origin);
-    let mut client = gateway.connect();
-    for (target, connection) in [("/known", "keep-alive"), ("/known", "keep-alive"), ("/unknown", "close")] {
-        client.send(format!("GET {target} HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\n\r\n"));
-        assert_eq!(client.response().header("connection"), Some(connection), "{target}");
-    }
-    assert!(client.rest().is_empty());
-}
-
-#[test]
-fn answers_without_a_body_have_none() {
-    let origin = Origin::answering(|received| match received.target.as_str() {
-        "/204" => Answer::new(204, &[], ""),
-        "/304" => Answer::raw("HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\nContent-Length: 1000\r\n\r\n"),
-        "/none" => Answer::raw("HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n"),
-        _ => Answer::raw("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nX-Kept: 1\r\n\r\n"),
-    });
-    let gateway = before(&origin);
-    let mut client = gateway.connect();
-    let head = gateway.request("HEAD", "/big").send_on(&mut client);
-    assert_eq!((head.status, head.header("content-length"), head.header("x-kept")), (200, Some("1000"), Some("1")));
-    let none = gateway.get("/204").send_on(&mut client);
-    assert_eq!((none.status, none.header("content-length"), none.header("transfer-encoding")), (204, None, None));
-    let unchanged = gateway.get("/304").send_on(&mut client);
-    assert_eq!((unchanged.status, unchanged.header("etag")), (304, Some("\"x\"")));
-    assert_eq!(unchanged.header("content-length"), Some("1000"));
-    for method in ["HEAD", "GET"] {
-        let none = gateway.request(method, "/none").send_on(&mut client);
-        assert_eq!((none.status, none.header("content-length")), (204, None), "{method}");
-    }
-    assert_eq!(origin.count(), 5);
-}
-
-#[test]
-fn an_answer_that_ends_with_the_connection_is_passed_on_whole() {
-    let origin = Origin::answering(|_| Answer::raw("HTTP/1.1 200 OK\r\n\r\nuntil the end").closing());
-    let gateway = before(&origin);
-    let mut client = gateway.connect();
-    let response = gateway.get("/").send_on(&mut client);
-    assert!(response.whole);
-    assert_eq!(response.text(), "until the end");
-}
-
-#[test]
-fn an_answer_with_two_framings_does_not_confuse_the_client() {
-    let origin = Origin::answering(|_| {
-        Answer::raw("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")
-            .closing()
-    });
-    let gateway = before(&origin);
-    let response = gateway.get("/").send();
-    match response.status {
-        200 => {
-            assert_eq!((response.text().as_str(), response.whole), ("hello", true));
-            assert!(response.header("content-length").is_none() || response.header("transfer-encoding").is_none());
-        }
-        status => assert_eq!(status, 502),
-    }
 }
 
 #[test]
@@ -377,22 +205,10 @@ fn an_application_may_refuse_before_the_body_comes() {
 }
 
 #[test]
-fn early_hints_do_not_disturb_the_answer() {
-    let origin = Origin::answering(|_| {
-        Answer::raw("HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-    });
-    let gateway = before(&origin);
-    let mut client = gateway.connect();
-    for _ in 0..2 {
-        assert_eq!(gateway.get("/").send_on(&mut client).text(), "ok");
-    }
-}
-
-#[test]
 fn trailers_are_announced_where_they_follow() {
     let origin = Origin::answering(|_| {
         Answer::raw(
-            "HTTP/1.1 799\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 42\r\n\r\n",
+            "HTTP/1.1 799\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 42\r\nContent-Length: 9\r\n\r\n",
         )
     });
     let gateway = before(&origin);
@@ -402,32 +218,9 @@ fn trailers_are_announced_where_they_follow() {
         let answer = client.response();
         assert_eq!(answer.status, 799);
         assert_eq!(answer.headers.all("trailer"), announced);
-        assert_eq!(answer.trailers.get("x-sum").is_some(), !announced.is_empty());
+        assert_eq!(answer.trailers.get("x-sum"), (!announced.is_empty()).then_some("42"));
+        assert_eq!(answer.trailers.get("content-length"), None);
     }
-}
-
-#[test]
-fn trailers_pass_both_ways_but_not_those_that_may_not_be_there() {
-    let origin = Origin::answering(|_| {
-        Answer::raw(
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 42\r\nContent-Length: 9\r\n\r\n",
-        )
-    });
-    let gateway = before(&origin);
-    let mut client = gateway.connect();
-    client.send(
-        "POST / HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nConnection: te\r\nTransfer-Encoding: chunked\r\n\
-         Trailer: X-Check, X-Forwarded-For, Host, Content-Length, Authorization\r\n\r\n\
-         5\r\nhello\r\n0\r\nX-Check: 7\r\nX-Forwarded-For: 6.6.6.6\r\nHost: evil\r\nContent-Length: 1\r\n\
-         Authorization: evil\r\n\r\n",
-    );
-    let response = client.response();
-    let received = origin.last();
-    assert_eq!(received.text(), "hello");
-    assert_eq!(received.trailers.get("x-check"), Some("7"));
-    assert_eq!(received.trailers.names(), ["x-check"]);
-    assert_eq!(response.trailers.get("x-sum"), Some("42"));
-    assert_eq!(response.trailers.get("content-length"), None);
 }
 
 #[test]

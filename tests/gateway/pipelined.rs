@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::support::{Gateway, Origin, all_is_read, eventually};
+use crate::support::{Answer, Gateway, Origin, all_is_read, eventually};
 
 /// Asks for `/first`, with this before the end of what is sent with it, and sends the rest a moment later, wherever it is
 /// cut: the origin has heard of nothing else, and the client got 200 and then 400.
@@ -42,10 +42,10 @@ fn a_bare_line_feed_is_refused_in_every_head_of_a_connection() {
 }
 
 #[test]
-fn requests_may_come_together_and_cut_anywhere() {
+fn requests_may_come_together_and_cut_anywhere_and_are_answered_in_order() {
     const SENT: &str = "GET /1 HTTP/1.1\r\nHost: a\r\n\r\nPOST /2 HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nab\ncd\n\
                         POST /3 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ne\nf\n\r\n0\r\n\r\nGET /4 HTTP/1.1\r\nHost: a\r\n\r\n";
-    let origin = Origin::start();
+    let origin = Origin::answering(|received| Answer::ok(&received.target));
     let gateway = Gateway::start(format!("upstream: {}", origin.url()));
     let mut clients: Vec<_> = (0..=SENT.len()).map(|cut| (cut, gateway.connect())).collect();
     for (cut, client) in &mut clients {
@@ -54,8 +54,9 @@ fn requests_may_come_together_and_cut_anywhere() {
     eventually("the first part is read by itself", || all_is_read(gateway.address()));
     for (cut, client) in &mut clients {
         client.send(&SENT[*cut..]);
-        for _ in 0..4 {
-            assert_eq!(client.response().status, 200, "cut at {cut}");
+        for target in ["/1", "/2", "/3", "/4"] {
+            let response = client.response();
+            assert_eq!((response.status, response.text().as_str()), (200, target), "cut at {cut}");
         }
     }
     let received = origin.requests();

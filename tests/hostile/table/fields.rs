@@ -53,6 +53,7 @@ pub(crate) fn names() -> Vec<Row> {
         "x.forwarded.for",
         "X-Forwarded-For",
         "X-Forwarded-Host",
+        "X_Forwarded_Host",
         "X-Forwarded-Proto",
         "X-Forwarded-Port",
         "X-Forwarded-Prefix",
