@@ -123,27 +123,6 @@ fn bodies_and_trailers_pass() {
 }
 
 #[test]
-fn many_streams_of_one_connection_meet_one_limit_exactly() {
-    let origin = Origin::start();
-    let gateway = Gateway::start(format!(
-        "upstream: {}\nlimits:\n  - {{name: ten, key: client_ip, rate: 10/hour}}",
-        origin.url()
-    ));
-    let passed = over_http2(&gateway, async |sender| {
-        let mut running = tokio::task::JoinSet::new();
-        for number in 0..100 {
-            let sender = sender.clone();
-            running.spawn(async move { ask(&sender, get(&format!("http://a/{number}")), None).await });
-        }
-        let answers = running.join_all().await;
-        let statuses: Vec<u16> = answers.into_iter().map(|answer| answer.expect("an answer").status.as_u16()).collect();
-        assert!(statuses.iter().all(|status| matches!(status, 200 | 429)), "{statuses:?}");
-        statuses.iter().filter(|status| **status == 200).count()
-    });
-    assert_eq!((passed, origin.count()), (10, 10));
-}
-
-#[test]
 fn a_denial_has_its_fields() {
     let origin = Origin::start();
     let gateway =

@@ -38,16 +38,3 @@ fn every_request_succeeds_on_connections_that_stay_and_on_ones_that_do_not() {
     assert_eq!(origin.last().text(), "a=b&c=d");
     assert_eq!(origin.count(), 3 * 800 + 100);
 }
-
-#[test]
-fn exactly_as_many_pass_as_a_limit_lets_through() {
-    let origin = Origin::start();
-    let site = Site::before(&origin.url(), "limits: [{name: some, key: query.key, rate: 73/hour}]");
-    for (number, (scheme, keep)) in [("http", "-k"), ("http", "-r"), ("https", "-k")].into_iter().enumerate() {
-        let path = format!("/?key={number}");
-        // -l: a refusal is not as long as an answer.
-        let [complete, failed, refused, _] = ab(&site, &["-l", keep, "-n", "300", "-c", "16"], scheme, &path);
-        assert_eq!([complete, failed, refused], [300, 0, 227], "{scheme} {keep}");
-        assert_eq!(origin.count(), 73 * (number + 1));
-    }
-}

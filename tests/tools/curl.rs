@@ -152,23 +152,6 @@ fn a_body_is_sent_when_the_application_asks_for_it_and_never_when_the_request_is
 }
 
 #[test]
-fn of_many_requests_at_once_exactly_as_many_pass_as_may() {
-    let origin = Origin::start();
-    let site = Site::before(&origin.url(), "limits: [{name: some, key: query.key, rate: 60/hour}]");
-    // Not with prior knowledge: there curl 7.88 makes a mess of it with any server.
-    for (number, (way, scheme)) in
-        [("--http1.1", "http"), ("--http1.1", "https"), ("--http2", "https")].into_iter().enumerate()
-    {
-        let path = format!("/[1-200]?key={number}");
-        let many = [way, "-Z", "--parallel-max", "40", "-o", "ignored", "-w", "%{http_code}\n"];
-        let said = site.curl(&many, scheme, &path);
-        let count = |status: &str| said.text.lines().filter(|line| *line == status).count();
-        assert_eq!((count("200"), count("429")), (60, 140), "{way}: {}", said.errors);
-        assert_eq!(origin.count(), 60 * (number + 1));
-    }
-}
-
-#[test]
 fn an_answer_that_comes_before_the_whole_upload_reaches_the_client() {
     let origin = Origin::scripted(|mut exchange| {
         if exchange.head().is_some() {

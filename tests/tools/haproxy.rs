@@ -2,7 +2,7 @@
 
 use crate::exchanges;
 use crate::site::Site;
-use crate::support::{CertificateAuthority, Certified, Gateway, Haproxy, Origin, Request};
+use crate::support::{CertificateAuthority, Certified, Gateway, Haproxy, Request};
 
 const TRUSTING: &str = "client_ip: {trusted_proxies: [127.0.0.1/32]}\n";
 
@@ -45,20 +45,6 @@ fn the_proxy_protocol_comes_before_tls_and_http2() {
         let server = format!("{VERIFYING} {options}");
         let haproxy = Haproxy::between("", gateway.address(), &server, &[("ca.pem", authority.pem())]);
         exchanges::check(haproxy.address(), &server);
-    }
-}
-
-#[test]
-fn clients_of_haproxy_are_counted_apart() {
-    let origin = Origin::start();
-    let gateway = Gateway::start(format!(
-        "{TRUSTING}upstream: {}\nlimits: [{{name: two, key: client_ip, rate: 2/hour}}]",
-        origin.url()
-    ));
-    let haproxy = Haproxy::between("", gateway.address(), "proto h2", &[]);
-    for client in ["127.0.0.5", "127.0.0.6"] {
-        let ask = || Request::new(haproxy.address(), "GET", "/").from(client).header("X-Forwarded-For", "192.0.2.1");
-        assert_eq!([ask().status(), ask().status(), ask().status()], [200, 200, 429], "{client}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::exchanges;
 use crate::site::Site;
-use crate::support::{CertificateAuthority, Certified, Gateway, Nginx, Origin, RawClient, Request, digest};
+use crate::support::{CertificateAuthority, Certified, Gateway, Nginx, RawClient, Request, digest};
 
 const TRUSTING: &str = "client_ip: {trusted_proxies: [127.0.0.1/32]}\n";
 
@@ -30,21 +30,6 @@ fn behind_nginx_every_exchange_is_as_it_is_without_it() {
         assert_eq!(seen.header("x-forwarded-for"), Some("192.0.2.1, 127.0.0.5, 127.0.0.1"), "{pass}");
         let standing = site.gateway.connections();
         assert!((1..=8).contains(&standing), "connections are kept: {standing}");
-    }
-}
-
-#[test]
-fn clients_of_nginx_are_counted_apart() {
-    let origin = Origin::start();
-    let gateway = Gateway::start(format!(
-        "{TRUSTING}upstream: {}\nlimits: [{{name: two, key: client_ip, rate: 2/hour}}]",
-        origin.url()
-    ));
-    let http = format!("upstream gateway {{ server {}; {PASSING} proxy_pass http://gateway; }} }}", gateway.address());
-    let nginx = Nginx::start(&http, &[]);
-    for client in ["127.0.0.5", "127.0.0.6"] {
-        let ask = || Request::new(nginx.address(), "GET", "/").from(client).header("X-Forwarded-For", "192.0.2.1");
-        assert_eq!([ask().status(), ask().status(), ask().status()], [200, 200, 429], "{client}");
     }
 }
 
