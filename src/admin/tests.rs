@@ -42,23 +42,6 @@ async fn the_gateway_is_ready_until_it_drains_and_healthy_throughout() {
 }
 
 #[tokio::test]
-async fn metrics_are_text_for_prometheus() {
-    let (status, content_type, body) = ask(&router(state()), "GET", "/metrics").await;
-    assert_eq!((status, &*content_type), (StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8"));
-    assert!(body.contains("\nportcullis_store_keys{kind=\"memory\"} 7\n"), "{body}");
-}
-
-#[tokio::test]
-async fn an_unknown_path_or_method_is_a_problem() {
-    let (status, content_type, body) = ask(&router(state()), "GET", "/nothing").await;
-    assert_eq!((status, &*content_type), (StatusCode::NOT_FOUND, "application/problem+json"));
-    assert!(body.contains("/nothing"), "{body}");
-
-    let (status, content_type, _) = ask(&router(state()), "POST", "/metrics").await;
-    assert_eq!((status, &*content_type), (StatusCode::METHOD_NOT_ALLOWED, "application/problem+json"));
-}
-
-#[tokio::test]
 async fn every_described_operation_answers_as_described_and_no_other_is_there() {
     let router = router(state());
     let document = json_of(&router, "GET", "/openapi.json").await;

@@ -112,6 +112,7 @@ fn a_method_that_a_path_does_not_answer_is_405_with_those_that_it_does() {
             assert_eq!(response.status, 405, "{method} {path}");
             if method != "HEAD" {
                 is_problem(&response);
+                assert!(response.text().contains(&format!("does not answer {method}")), "{}", response.text());
             }
             let allowed = response.header("allow").expect("the methods that it answers");
             let allowed: BTreeSet<_> = allowed.split(',').map(|method| method.trim().to_owned()).collect();
@@ -177,6 +178,7 @@ fn a_path_that_names_nothing_is_a_problem() {
             let response = site.ask(method, nothing).send();
             assert_eq!(response.status, 404, "{method} {nothing}");
             is_problem(&response);
+            assert!(response.text().contains("there is nothing at /"), "{}", response.text());
         }
     }
     assert_eq!(site.state(), before);

@@ -40,6 +40,7 @@ fn a_browser_gets_a_page_that_loads_nothing_and_is_not_kept() {
     assert!(page.header("content-type").expect("a type").starts_with("text/html"));
     assert_eq!(page.header("cache-control"), Some("no-store"));
     assert!(page.header("retry-after").is_some());
+    assert_eq!(page.header("x-request-id").map(str::len), Some(32));
     let policy = page.header("content-security-policy").expect("a policy").to_owned();
     assert!(policy.starts_with("default-src 'none'; script-src 'nonce-"), "{policy}");
     let text = page.text();

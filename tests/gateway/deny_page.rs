@@ -46,6 +46,7 @@ fn a_browser_gets_a_page() {
     assert_eq!(denial.status, 429);
     assert!(denial.header("content-type").expect("a type").starts_with("text/html"));
     assert!(denial.text().to_ascii_lowercase().contains("<html"), "{}", denial.text());
+    assert!(denial.text().contains(denial.header("x-request-id").expect("an id")), "{}", denial.text());
 }
 
 #[test]

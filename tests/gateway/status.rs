@@ -61,11 +61,3 @@ fn the_last_reload_is_told_with_its_result() {
         "{third}"
     );
 }
-
-#[test]
-fn a_parameter_that_is_not_known_is_refused() {
-    let gateway = Gateway::start("admin: {address: 127.0.0.1:0}\nupstream: http://127.0.0.1:1\n");
-    let ask = gateway.admin_request("GET", "/api/v1/status?minutes=1");
-    let response = ask.send();
-    assert_eq!((response.status, response.header("content-type")), (400, Some("application/problem+json")));
-}

@@ -409,6 +409,8 @@ mod tests {
         assert_eq!(of(&spec, &[("client_ip", "10.0.0.1"), ("param.user", "a")]), Err(unknown));
         let repeated = InvalidKeyValues::Repeated("client_ip".to_owned());
         assert_eq!(of(&spec, &[("client_ip", "10.0.0.1"), ("client_ip", "10.0.0.2")]), Err(repeated));
+        let repeated = InvalidKeyValues::Repeated("header.X-Key".to_owned());
+        assert_eq!(of(&self::spec(&["header.x-key"]), &[("header.x-key", "a"), ("header.X-Key", "b")]), Err(repeated));
         let one_way = of(&spec, &[("client_ip", "10.0.0.1"), ("param.username", "a")]);
         let other_way = of(&spec, &[("param.username", "a"), ("client_ip", "10.0.0.1")]);
         assert_eq!(one_way, other_way);
