@@ -96,8 +96,11 @@ fn of_two_equally_close_rates_the_one_that_recovers_later_is_shown() {
 #[test]
 fn the_older_headers_show_the_same_rate() {
     let shown = shown(HeaderStyle::Legacy, &[limit("a", "10/minute")]);
-    let expected = [("x-ratelimit-limit", "10"), ("x-ratelimit-remaining", "7"), ("x-ratelimit-reset", "9")];
-    check(&shown, &[report(0, &[(7, 8_500)])], &expected);
+    let older = [("x-ratelimit-limit", "10"), ("x-ratelimit-remaining", "7"), ("x-ratelimit-reset", "9")];
+    check(&shown, &[report(0, &[(7, 8_500)])], &older);
+    let newer = [("ratelimit-policy", r#""a";q=10;w=60"#), ("ratelimit", r#""a";r=7;t=9"#)];
+    let both = self::shown(HeaderStyle::Both, &[limit("a", "10/minute")]);
+    check(&both, &[report(0, &[(7, 8_500)])], &[&newer[..], &older].concat());
 }
 
 #[test]
