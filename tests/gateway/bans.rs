@@ -162,14 +162,3 @@ fn who_guesses_beside_slots_in_flight_is_banned_when_those_were_guesses() {
         assert!(wait(&banned) > 3590, "{}", wait(&banned));
     });
 }
-
-#[test]
-fn a_shadow_bans_nobody() {
-    let config = "limits: [{name: shy, key: [], rate: 1/hour, shadow: true, then: {ban: 1h}}]\n";
-    on_each_store(config, |gateway, _| {
-        for _ in 0..3 {
-            assert_eq!(gateway.get("/").status(), 200);
-        }
-        assert_eq!(metric(gateway), "0");
-    });
-}

@@ -19,31 +19,6 @@ fn ask(url: &str, command: &[&str]) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_master_is_found_and_found_again_after_it_died() {
-    let mut sentinels = RedisSentinels::start();
-    let reach = Reach::begin(Mode::Sentinel, &urls(&sentinels)).await;
-    assert!(reach.shared.status().up, "{:?}", reach.shared.status());
-    assert_eq!(reach.call("a").await.0, Ok(1));
-    sentinels.servers[0].kill();
-    let killed = Stopwatch::start();
-    reach.until_away("a").await;
-    reach.is_away_at_once("a").await;
-    let new = sentinels.servers[1].address().port().to_string();
-    let named = || {
-        let told = |url: &String| ask(url, &["SENTINEL", "get-master-addr-by-name", "sessions"]).contains(&new);
-        urls(&sentinels).iter().any(told)
-    };
-    eventually("a sentinel names the replica", named);
-    let failed_over = killed.elapsed();
-    let waited = reach.until_well("a").await;
-    assert!(waited < SOON, "the sentinels took {failed_over:?}, the gateway {waited:?} more");
-    assert_eq!(sentinels.servers[1].cli(&["EXISTS", "gate:a"]), "1");
-    eventually("it listens to the new one", || {
-        sentinels.servers[1].cli(&["PUBSUB", "NUMSUB", "gate:resets"]).ends_with('1')
-    });
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_only_master_needs_no_name() {
     let sentinels = RedisSentinels::start();
     let unnamed: Vec<String> = urls(&sentinels).iter().map(|url| url.replace("/sessions", "")).collect();

@@ -132,10 +132,11 @@ fn a_ban_outlives_the_gateway_that_made_it() {
     let _alone = alone();
     let mut site = site(2);
     trip(&site, 0, RAW);
-    let by_hand = ban_by_hand(&site.gateways[0], &json!({"address": "203.0.113.9", "for": "1h", "reason": "scans"}));
+    let by_hand = ban_by_hand(&site.gateways[0], &json!({"address": "127.0.9.9", "for": "1h", "reason": "scans"}));
     site.gateways[0].kill();
     know(&site.gateways[1..], 2);
     assert_eq!(site.status(1, "/", RAW), 429);
+    assert_eq!(site.gateways[1].get("/").from("127.0.9.9").status(), 403);
     site.gateways[0].restart();
     eventually("it has found Redis", || store_up(&site.gateways[0]));
     know(&site.gateways, 2);

@@ -53,6 +53,8 @@ fn requests_go_on_while_the_sentinels_elect_a_new_master() {
         let elected = Stopwatch::start();
         eventually("the gateways have found the new master", || gateways.iter().all(store_up));
         assert!(elected.elapsed() < Duration::from_secs(1), "{:?}", elected.elapsed());
+        let listening = || redis.servers[1].cli(&["PUBSUB", "NUMSUB", "portcullis:resets"]);
+        eventually("both listen to the new one", || listening().ends_with('2'));
         drop(ended);
         for client in clients {
             let slowest = client.join().expect("every request is answered");
