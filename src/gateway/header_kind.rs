@@ -457,6 +457,7 @@ mod tests {
             "Content_Length",
             "SCRIPT_NAME",
             "Path_Info",
+            "REQUEST_URI",
             "X-Script-Name",
             "X.Real.IP",
             "TransferEncoding",

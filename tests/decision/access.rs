@@ -88,6 +88,12 @@ fn what_frees_needs_every_value_and_what_binds_needs_one() {
     world.policy.access.deny = vec![banned];
     assert_eq!(world.decide(&ask("GET /\nX-Api-Key: good\nX-Api-Key: evil")).cause, Some(listed("banned")));
     assert!(world.passes(&ask("GET /\nX-Api-Key: good")));
+
+    let mut world = crate::support::world();
+    let partners = world.list_of("query.key", "partners", &["alpha"]);
+    world.route("/partner/*", vec![]).only = Some(vec![partners]);
+    assert!(world.passes(&ask("GET /partner/x?key=alpha")));
+    assert!(!world.passes(&ask("GET /partner/x?key=alpha&key=stolen")));
 }
 
 #[test]

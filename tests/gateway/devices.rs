@@ -194,21 +194,6 @@ fn behind_a_proxy_that_speaks_tls_the_cookie_is_secure() {
 }
 
 #[test]
-fn a_known_device_has_its_own_budget_and_strangers_share_one() {
-    let origin = application();
-    let limit = "{name: devices, key: [param.username, device], rate: 3/hour}";
-    let gateway = Gateway::start(config(&origin, "", limit));
-    let cookie = known(&gateway, "alice");
-    let mine = attempt(&gateway, "alice", "wrong").header("Cookie", &cookie);
-    attack(&gateway, "alice");
-    assert_eq!([mine.status(), mine.status(), mine.status(), mine.status()], [401, 401, 401, 429]);
-    // Stolen, it is worth no more than that, and nothing for another name.
-    assert_eq!(attempt(&gateway, "bob", "wrong").header("Cookie", &cookie).status(), 401);
-    attack(&gateway, "bob");
-    assert_eq!(attempt(&gateway, "bob", "wrong").header("Cookie", &cookie).status(), 429);
-}
-
-#[test]
 fn the_head_waits_for_what_the_page_says_and_the_page_comes_whole() {
     let filler = "x".repeat(20_000);
     let page = format!("{filler} welcome {filler}");

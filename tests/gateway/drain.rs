@@ -122,18 +122,6 @@ fn an_upgraded_connection_goes_on_until_the_client_closes_it() {
 }
 
 #[test]
-fn an_idle_gateway_ends_at_once() {
-    let origin = Origin::start();
-    let mut gateway = Gateway::start(format!("upstream: {}", origin.url()));
-    let mut client = gateway.connect();
-    assert_eq!(gateway.get("/").send_on(&mut client).status, 200);
-    let waited = Stopwatch::start();
-    gateway.signal("TERM");
-    assert_eq!(gateway.ended().code(), Some(0));
-    assert!(waited.elapsed() < Duration::from_secs(5), "{:?}", waited.elapsed());
-}
-
-#[test]
 fn draining_has_a_bound() {
     let origin = Origin::answering(|_| Answer::ok("too slow").after(Duration::from_secs(15)));
     let mut gateway = Gateway::start(format!("upstream: {}\nserver: {{timeouts: {{drain: 500ms}}}}", origin.url()));

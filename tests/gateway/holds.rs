@@ -142,18 +142,6 @@ fn a_held_request_ends_at_once_when_its_client_leaves_whatever_its_body_and_howe
 }
 
 #[test]
-fn a_client_that_closes_its_side_gets_no_answer_sooner() {
-    let origin = Origin::start();
-    let gateway = holding(&origin, "{tarpit: 30s}", "");
-    let mut client = gateway.connect();
-    client.send(gateway.get("/").bytes()).finish();
-    let waited = Stopwatch::start();
-    assert!(client.rest().is_empty());
-    assert!(waited.elapsed() < Duration::from_secs(10), "{:?}", waited.elapsed());
-    eventually("its place is free", || held(&gateway) == 0);
-}
-
-#[test]
 fn a_held_request_gives_its_slot_back_when_its_client_leaves() {
     let origin = Origin::start();
     let gateway = holding(

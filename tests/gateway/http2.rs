@@ -84,17 +84,6 @@ fn a_request_goes_upstream_as_http1_with_the_authority_as_host() {
 }
 
 #[test]
-fn cookies_in_pieces_are_one_line_upstream() {
-    let origin = Origin::start();
-    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
-    over_http2(&gateway, async |sender| {
-        let request = Request::get("http://a/").header("cookie", "a=1").header("cookie", "b=2").body(());
-        ask(&sender, request.expect("a request"), None).await.expect("an answer");
-    });
-    assert_eq!(origin.last().header("cookie"), Some("a=1; b=2"));
-}
-
-#[test]
 fn an_answer_may_set_many_long_cookies() {
     let origin = Origin::answering(|_| cookies());
     let gateway = Gateway::start(format!("upstream: {}", origin.url()));

@@ -30,23 +30,6 @@ fn a_large_upload_arrives_whole_within_little_memory() {
 }
 
 #[test]
-fn a_large_chunked_upload_arrives_whole() {
-    let origin = Origin::start();
-    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
-    let body = pattern(LARGE / 4);
-    let mut client = gateway.connect();
-    client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
-    for piece in body.chunks(77_777) {
-        client.send(format!("{:x}\r\n", piece.len())).send(piece).send("\r\n");
-    }
-    client.send("0\r\n\r\n");
-    assert_eq!(client.response().status, 200);
-    let received = origin.last();
-    assert_eq!((received.body_length, received.body_digest), (body.len() as u64, digest(&body)));
-    assert!(received.headers.lists("transfer-encoding", "chunked"));
-}
-
-#[test]
 fn chunks_that_are_signed_arrive_whole() {
     let origin = Origin::start();
     let gateway = Gateway::start(format!("upstream: {}", origin.url()));
@@ -58,6 +41,7 @@ fn chunks_that_are_signed_arrive_whole() {
         client.send(chunk.repeat(count)).send(format!("0{signature}\r\n\r\n"));
         assert_eq!(client.response().status, 200, "{count} chunks of {size} bytes");
         assert_eq!(origin.last().body_length, (size * count) as u64);
+        assert_eq!(origin.last().body_digest, digest(&vec![b'x'; size * count]));
     }
 }
 
@@ -188,20 +172,6 @@ fn applications_that_do_not_read_hold_up_their_clients_and_fill_no_memory() {
         client
     });
     assert!(each <= BUSY, "{each} KiB");
-}
-
-#[test]
-fn an_answer_cut_short_is_seen_cut_short() {
-    for head in ["Content-Length: 10\r\n\r\nhello", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"] {
-        let origin = Origin::scripted(move |mut exchange| {
-            exchange.request();
-            exchange.write(format!("HTTP/1.1 200 OK\r\n{head}"));
-        });
-        let gateway = Gateway::start(format!("upstream: {}", origin.url()));
-        let response = gateway.get("/").send();
-        assert_eq!((response.status, response.whole), (200, false), "{head}");
-        assert_eq!(response.text(), "hello");
-    }
 }
 
 /// Begins an answer that never ends, continues it now and then if wanted, and counts the clients that leave.

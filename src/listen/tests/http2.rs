@@ -18,13 +18,16 @@ async fn get(sender: &mut SendRequest<Bytes>, path: &str) -> Result<http::Respon
 }
 
 #[tokio::test]
-async fn half_a_headers_frame_is_closed_by_the_header_timeout() {
+async fn a_connection_without_a_whole_request_is_closed_by_the_header_timeout() {
     let server = Server::start(ConnectionSettings { header: SHORT, ..settings() });
-    let mut client = server.connect().await;
-    client.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
-    client.send([0, 0, 0, 4, 0, 0, 0, 0, 0]).await;
-    client.send([0, 0, 20, 1, 4, 0, 0, 0, 1, 0x82]).await;
-    client.closed().await;
+    let (opening, headers) = ([0, 0, 0, 4, 0, 0, 0, 0, 0], [0, 0, 20, 1, 4, 0, 0, 0, 1, 0x82]);
+    let sent = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &opening, &headers].concat();
+    // Half a preface, no request, and half of one.
+    for end in [19, sent.len() - headers.len(), sent.len()] {
+        let mut client = server.connect().await;
+        client.send(&sent[..end]).await;
+        client.closed().await;
+    }
 }
 
 #[tokio::test]

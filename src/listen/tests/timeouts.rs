@@ -31,13 +31,17 @@ async fn a_connection_at_rest_is_closed_when_connections_are_drained() {
 }
 
 #[tokio::test]
-async fn half_a_head_on_a_connection_at_rest_is_closed_by_the_header_timeout() {
+async fn half_a_head_on_a_used_connection_is_closed_by_the_header_timeout() {
     let server = Server::start(ConnectionSettings { header: SHORT, ..settings() });
-    let mut client = server.connect().await;
-    client.get("/").await;
-    assert!(client.is_silent(RESTED).await);
-    client.send("GET").await;
-    client.closed().await;
+    for rests in [true, false] {
+        let mut client = server.connect().await;
+        client.get("/").await;
+        if rests {
+            assert!(client.is_silent(RESTED).await);
+        }
+        client.send("GET").await;
+        client.closed().await;
+    }
 }
 
 /// Longer than any header timeout of these tests.

@@ -306,13 +306,6 @@ fn settlements_and_verdicts_have_the_bytes_that_they_always_had() {
     assert_eq!(written, expected.concat());
 }
 
-/// A process of an earlier version reads it, too: what follows would be taken for something else.
-#[test]
-fn a_reset_is_said_as_it_was_from_the_beginning() {
-    let said = OwnedSettlement::of(&Settlement::Reset(KeyHash(7)));
-    assert_eq!(postcard::to_allocvec(&said).expect("it can be written"), [4, 7, 0]);
-}
-
 #[test]
 fn a_request_for_frozen_counts_waits_and_is_decided_here_when_they_thaw() {
     run(async {

@@ -108,6 +108,11 @@ pub(crate) fn targets() -> Vec<Row> {
         passes("dots", get("/a/../b/./c"), "GET /a/../b/./c HTTP/1.1\r\nhost: a\r\n\r\n"),
         passes("escapes", get("/%2e%2E/%00%0d%0a%zz%"), "GET /%2e%2E/%00%0d%0a%zz% HTTP/1.1\r\nhost: a\r\n\r\n"),
         passes("an escaped line end", get("/?a=%0d%0aX:%20y"), "GET /?a=%0d%0aX:%20y HTTP/1.1\r\nhost: a\r\n\r\n"),
+        passes(
+            "every character of a target",
+            get("/~!$&'()*+,;=:@/%E4%B8%AD?"),
+            "GET /~!$&'()*+,;=:@/%E4%B8%AD? HTTP/1.1\r\nhost: a\r\n\r\n",
+        ),
         passes("question marks", get("/???"), "GET /??? HTTP/1.1\r\nhost: a\r\n\r\n"),
         passes("a fragment goes no further", get("/a#b"), "GET /a HTTP/1.1\r\nhost: a\r\n\r\n"),
         passes("a fragment behind a query", get("/a?b#c"), "GET /a?b HTTP/1.1\r\nhost: a\r\n\r\n"),

@@ -90,6 +90,7 @@ fn the_body_may_say_another_method() {
     check("POST /thing", BodyMethods::Known(&[Cow::Borrowed("PUT")]), NEVER);
     check("POST /thing", BodyMethods::Unknown, POSSIBLY);
     check("DELETE /thing", BodyMethods::Unknown, PLAINLY);
+    check("DELETE /thing", BodyMethods::Known(&[Cow::Borrowed("GET")]), PLAINLY);
     check("POST /other", BodyMethods::Unknown, NEVER);
 }
 
