@@ -209,6 +209,7 @@ fn a_client_that_only_closes_its_side_is_found_to_have_left_when_more_comes() {
     let mut client = gateway.connect();
     client.send(gateway.get("/").bytes());
     client.head();
-    client.abort();
+    client.finish();
+    drop(client);
     eventually("the origin is left too", || left.load(Ordering::SeqCst) == 1);
 }
