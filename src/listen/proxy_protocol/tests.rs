@@ -123,39 +123,68 @@ const SUM_ALONE: u32 = 0x061e_dd72;
 
 #[test]
 fn a_doubtful_header_is_invalid() {
-    check(b"GET / HTTP/1.1\r\n", Err(InvalidProxyHeader::Missing));
-    check(b"proxy TCP4 203.0.113.9 192.0.2.1 4711 80\r\n", Err(InvalidProxyHeader::Missing));
+    for none in [
+        &b"GET / HTTP/1.1\r\n"[..],
+        b"\r\n",
+        b" PROXY TCP4 203.0.113.9 192.0.2.1 4711 80\r\n",
+        b"proxy TCP4 203.0.113.9 192.0.2.1 4711 80\r\n",
+        b"PROXY\tTCP4 203.0.113.9 192.0.2.1 4711 80\r\n",
+        b"PROXY\r\n",
+        b"\r\n\r\n\0\r\nQUIT\r",
+        b"\r\n\r\n\x01\r\nQUIT\n\x21\x11\0\x0c",
+        b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    ] {
+        check(none, Err(InvalidProxyHeader::Missing));
+    }
     check(b"PROXY TCP4 203.0.113.9 192.0.2.1 4711 80\n", Err(InvalidProxyHeader::LineEnd));
     check(b"PROXY TCP4 203.0.113.9 192.0.2.1 4711 80\r\r\n", Err(InvalidProxyHeader::LineEnd));
+    check(b"PROXY TCP4 203.0.113.9 192.0.2.1 4711 80\rGET", Err(InvalidProxyHeader::LineEnd));
     check(b"PROXY UNKNOWN a\nb\r\n", Err(InvalidProxyHeader::LineEnd));
     check(b"PROXY UNKNOWN\ra\r\n", Err(InvalidProxyHeader::LineEnd));
     for line in [
         "PROXY TCP4 203.0.113.9 192.0.2.1 +4711 80\r\n",
         "PROXY TCP4 203.0.113.9 192.0.2.1 04711 80\r\n",
         "PROXY TCP4 203.0.113.9 192.0.2.1 65536 80\r\n",
+        "PROXY TCP4 203.0.113.9 192.0.2.1 -1 80\r\n",
+        "PROXY TCP4 203.0.113.9 192.0.2.1 4711 http\r\n",
         "PROXY TCP4 203.0.113.9 192.0.2.1 4711\r\n",
+        "PROXY TCP4 203.0.113.9\r\n",
+        "PROXY TCP4\r\n",
         "PROXY TCP4 203.0.113.9 192.0.2.1 4711 80 \r\n",
+        "PROXY TCP4 203.0.113.9 192.0.2.1 4711 80 x\r\n",
         "PROXY TCP4  203.0.113.9 192.0.2.1 4711 80\r\n",
+        "PROXY  TCP4 203.0.113.9 192.0.2.1 4711 80\r\n",
         "PROXY TCP4 2001:db8::9 192.0.2.1 4711 80\r\n",
         "PROXY TCP4 203.0.113.009 192.0.2.1 4711 80\r\n",
+        "PROXY TCP4 203.0.113.256 192.0.2.1 4711 80\r\n",
+        "PROXY TCP4 3405803785 192.0.2.1 4711 80\r\n",
         "PROXY TCP6 203.0.113.9 192.0.2.1 4711 80\r\n",
+        "PROXY TCP6 [2001:db8::9] [2001:db8::1] 4711 80\r\n",
+        "PROXY TCP6 2001:db8::9::1 2001:db8::1 4711 80\r\n",
         "PROXY TCP6 fe80::9%1 fe80::1 4711 80\r\n",
+        "PROXY tcp4 203.0.113.9 192.0.2.1 4711 80\r\n",
+        "PROXY TCP5 203.0.113.9 192.0.2.1 4711 80\r\n",
         "PROXY UDP4 203.0.113.9 192.0.2.1 4711 80\r\n",
+        "PROXY unknown\r\n",
         "PROXY UNKNOWNS\r\n",
         "PROXY \r\n",
     ] {
         check(line.as_bytes(), Err(InvalidProxyHeader::Addresses));
     }
-    check(&block(0x11, 0x11, V4), Err(InvalidProxyHeader::Version));
-    check(&block(0x31, 0x11, V4), Err(InvalidProxyHeader::Version));
-    check(&block(0x22, 0x11, V4), Err(InvalidProxyHeader::Command));
+    for version in [0x01, 0x11, 0x31, 0xf1] {
+        check(&block(version, 0x11, V4), Err(InvalidProxyHeader::Version));
+    }
+    for command in [0x22, 0x2f] {
+        check(&block(command, 0x11, V4), Err(InvalidProxyHeader::Command));
+    }
     for family in [0x01, 0x10, 0x12, 0x20, 0x22, 0x32, 0x41, 0xff] {
         check(&block(0x21, family, V4), Err(InvalidProxyHeader::Family));
     }
+    check(&block(0x21, 0x11, b""), Err(InvalidProxyHeader::Addresses));
     check(&block(0x21, 0x11, &V4[1..]), Err(InvalidProxyHeader::Addresses));
     check(&block(0x21, 0x21, V4), Err(InvalidProxyHeader::Addresses));
     check(&block(0x21, 0x31, V4), Err(InvalidProxyHeader::Addresses));
-    check(b"\r\n\r\n\0\r\nQUIT\r", Err(InvalidProxyHeader::Missing));
 }
 
 /// Bytes that are sometimes a header, or nearly one.
