@@ -94,6 +94,8 @@ fn a_name_in_the_query_earns_nothing_beside_fields_in_the_body() {
     let world = login_by("param.user", vec![limit]);
     assert_eq!(told(&world, &form("/login", "user=alice"), Outcome::Success), ["take back", "forget", "remember"]);
     assert_eq!(told(&world, &form("/login?user=alice", ""), Outcome::Success), ["take back", "forget", "remember"]);
+    let text = ask("POST /login?user=alice\nContent-Type: text/plain").body("x");
+    assert_eq!(told(&world, &text, Outcome::Success), ["take back", "forget", "remember"]);
     for (target, body) in [
         ("/login?user=alice", "email=mallory"),
         ("/login?user=alice", r#"{"email":"mallory"}"#),
@@ -106,23 +108,50 @@ fn a_name_in_the_query_earns_nothing_beside_fields_in_the_body() {
 
 #[test]
 fn a_success_is_credited_only_where_the_body_was_understood() {
-    let limit = Limit { reset_on: Some(ResetOutcome::Success), ..limit("pace", "param.user", "9/hour") };
-    let world = login_by("param.user", vec![limit]);
+    let credited = |name: &str| {
+        login_by(name, vec![Limit { reset_on: Some(ResetOutcome::Success), ..limit("pace", name, "9/hour") }])
+    };
+    let world = credited("param.user");
     let json = |text: &str| ask("POST /login\nContent-Type: application/json").body(text);
-    assert_eq!(told(&world, &json(r#"{"user":"alice"}"#), Outcome::Success), ["take back", "forget", "remember"]);
+    let part = |headers: &str, value: &str| {
+        format!("--b\r\nContent-Disposition: form-data; name=\"user\"{headers}\r\n\r\n{value}\r\n--b--\r\n")
+    };
+    let parts = |text: &str| ask("POST /login\nContent-Type: multipart/form-data; boundary=b").body(text);
+    let file =
+        "--b\r\nContent-Disposition: form-data; name=\"a\"; filename=\"x\"\r\nContent-Type: text/plain\r\n\r\n.\r\n";
+    for plain in [
+        json(r#"{"user":"alice"}"#),
+        ask("POST /login\nContent-Type: application/x-www-form-urlencoded; charset=UTF-8")
+            .body("password=x&user=alice"),
+        parts(&format!("{file}{}", part("", "alice"))),
+    ] {
+        assert_eq!(told(&world, &plain, Outcome::Success), ["take back", "forget", "remember"], "{plain:?}");
+    }
     for odd in [
         form("/login", "user=alice&x[user]=mallory"),
         form("/login", "user=alice&a=1;b"),
         form("/login", "user=alice").cut_short(),
         form("/login", "user[]=alice"),
+        form("/login", "USER=alice"),
+        form("/login", "+user=alice"),
+        form("/login", "user%00=alice"),
+        form("/login", "a=1;user=alice"),
+        form("/login", &format!("{}user=alice", "a&".repeat(1000))),
+        form("/login", r#"{"user":"alice"}"#),
+        form("/login?User=alice", "x=1"),
         form("/login?a=1;b=2", "user=alice"),
+        parts(&part("; filename=\"x\"", "alice")),
+        json(r#"{"User":"alice"}"#),
         json(r#"{"user":"alice","USER":"mallory"}"#),
         json(r#"{"user":"alice"} x"#),
         json(&format!("{{{}\"user\":\"mallory\"}}", r#""user":"alice","#.repeat(64))),
         ask("POST /login\nContent-Type: text/plain").body(r#"{"user":"alice"}"#),
+        ask("POST /login\nContent-Type: text/plain").body("user=alice"),
     ] {
         assert_eq!(told(&world, &odd, Outcome::Success), [""; 0], "{odd:?}");
     }
+    let two_types = ask("POST /login\nContent-Type: application/x-www-form-urlencoded, text/plain").body("user=alice");
+    assert_eq!(told(&credited("form.user"), &two_types, Outcome::Success), [""; 0]);
 }
 
 #[test]
