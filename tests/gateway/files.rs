@@ -70,8 +70,10 @@ fn what_is_no_regular_file_is_refused_by_name_wherever_one_is_read() {
         ("/dev/full", "it is a device, and not a regular file"),
         (".", "it is a directory"),
     ];
-    for (name, what) in irregular {
-        for section in READ {
+    for (number, (name, what)) in irregular.into_iter().enumerate() {
+        // The first kind wherever a file is read, the others in one place.
+        let places = if number == 0 { &READ[..] } else { &READ[..1] };
+        for section in places {
             let listen = if section.contains("listen") { "#" } else { "listen: 127.0.0.1:0" };
             let upstream = if section.contains("upstreams") { "upstream: app" } else { "upstream: http://127.0.0.1:9" };
             let text = format!("#\n{listen}\n{upstream}\n{}\n", section.replace("PATH", name));
@@ -87,16 +89,17 @@ fn what_is_no_regular_file_is_refused_by_name_wherever_one_is_read() {
                 assert!(told.contains(&format!("portcullis.yaml:{line}:{column}\n")), "{command}: {text}\n{told}");
             }
         }
-        for command in ["check", "run"] {
-            let ended = run(folder.path(), &[command, "-c", name], None);
-            let told = String::from_utf8_lossy(if command == "check" { &ended.stdout } else { &ended.stderr });
-            assert_eq!(ended.status.code(), Some(1), "{told}");
-            assert!(told.contains(&format!("cannot read the configuration: {what}")), "{told}");
-        }
-        let ended = run(folder.path(), &["limits", "list", "--token-file", name], None);
-        assert_eq!(ended.status.code(), Some(1));
-        assert!(String::from_utf8_lossy(&ended.stderr).contains(what), "{ended:?}");
     }
+    let (name, what) = irregular[0];
+    for command in ["check", "run"] {
+        let ended = run(folder.path(), &[command, "-c", name], None);
+        let told = String::from_utf8_lossy(if command == "check" { &ended.stdout } else { &ended.stderr });
+        assert_eq!(ended.status.code(), Some(1), "{told}");
+        assert!(told.contains(&format!("cannot read the configuration: {what}")), "{told}");
+    }
+    let ended = run(folder.path(), &["limits", "list", "--token-file", name], None);
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&ended.stderr).contains(what), "{ended:?}");
 }
 
 #[test]

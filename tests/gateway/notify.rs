@@ -62,7 +62,7 @@ fn a_flood_is_one_message_for_each_key_and_a_channel_that_hangs_holds_up_nobody(
         webhook.url()
     ));
     let mut client = gateway.connect();
-    for round in 0..2_500 {
+    for round in 0..250 {
         for user in ["a", "b", "c", "d"] {
             let status = gateway.get("/").header("X-User", user).send_on(&mut client).status;
             assert_eq!(status, if round == 0 { 200 } else { 403 });
@@ -70,7 +70,7 @@ fn a_flood_is_one_message_for_each_key_and_a_channel_that_hangs_holds_up_nobody(
     }
     let of = |result: &str| format!("portcullis_notifications_total{{channel=\"ops\",result=\"{result}\"}}");
     eventually("four are delivered", || metric(&gateway, &of("delivered")) == Some(4));
-    assert_eq!(metric(&gateway, &of("suppressed")), Some(2_499 * 4 - 4));
+    assert_eq!(metric(&gateway, &of("suppressed")), Some(249 * 4 - 4));
     assert_eq!(told(&webhook).len(), 4);
 }
 

@@ -3,7 +3,14 @@
 use serde_json::{Value, json};
 
 use crate::bans::{api, listed, metric, on_each_store, post, wait};
-use crate::support::eventually;
+use crate::support::{Gateway, Origin, eventually};
+
+/// Where the store makes no difference.
+fn in_memory(config: &str) -> (Origin, Gateway) {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!("admin: {{address: 127.0.0.1:0}}\nupstream: {}\n{config}", origin.url()));
+    (origin, gateway)
+}
 
 #[test]
 fn a_banned_address_may_not_enter_until_it_is_unbanned() {
@@ -111,31 +118,30 @@ limits:
 
 #[test]
 fn nothing_is_lifted_that_was_not_named() {
-    on_each_store("limits: [{name: pace, key: client_ip, rate: 5/hour}]\n", |gateway, _| {
-        assert_eq!(post(gateway, &json!({"address": "203.0.113.1", "for": "1h"})).0, 201);
-        for unclear in [
-            "",
-            "?",
-            "?all",
-            "?all=false",
-            "?all=true&address=203.0.113.1",
-            "?address=x",
-            "?limit=pace",
-            "?address=203.0.113.1&client_ip=203.0.113.1",
-            "?address=203.0.113.1&address=203.0.113.2",
-            "?adress=203.0.113.1",
-        ] {
-            let answer = api(gateway, "DELETE", unclear).send();
-            assert_eq!(
-                (answer.status, answer.header("content-type")),
-                (400, Some("application/problem+json")),
-                "{unclear}"
-            );
-        }
-        assert_eq!(listed(gateway).as_array().map(Vec::len), Some(1));
-        assert_eq!(api(gateway, "DELETE", "?all=true").status(), 200);
-        assert_eq!(listed(gateway), json!([]));
-    });
+    let (_origin, gateway) = in_memory("limits: [{name: pace, key: client_ip, rate: 5/hour}]\n");
+    assert_eq!(post(&gateway, &json!({"address": "203.0.113.1", "for": "1h"})).0, 201);
+    for unclear in [
+        "",
+        "?",
+        "?all",
+        "?all=false",
+        "?all=true&address=203.0.113.1",
+        "?address=x",
+        "?limit=pace",
+        "?address=203.0.113.1&client_ip=203.0.113.1",
+        "?address=203.0.113.1&address=203.0.113.2",
+        "?adress=203.0.113.1",
+    ] {
+        let answer = api(&gateway, "DELETE", unclear).send();
+        assert_eq!(
+            (answer.status, answer.header("content-type")),
+            (400, Some("application/problem+json")),
+            "{unclear}"
+        );
+    }
+    assert_eq!(listed(&gateway).as_array().map(Vec::len), Some(1));
+    assert_eq!(api(&gateway, "DELETE", "?all=true").status(), 200);
+    assert_eq!(listed(&gateway), json!([]));
 }
 
 #[test]
@@ -173,34 +179,33 @@ limits:
 fn what_is_not_understood_is_said_and_bans_nobody() {
     let config =
         "limits: [{name: pace, key: client_ip, rate: 5/hour}, {name: shy, key: [], rate: 5/hour, shadow: true}]\n";
-    on_each_store(config, |gateway, _| {
-        let wrong = [
-            (json!({}), 400, "expected JSON"),
-            (json!({"address": "127.0.0.1"}), 400, "expected JSON"),
-            (json!({"address": "127.0.0.1", "limit": "pace", "for": "1h"}), 400, "expected JSON"),
-            (json!({"address": "localhost", "for": "1h"}), 400, "not an address"),
-            (json!({"address": "127.0.0.1", "addresses": ["127.0.0.1"], "for": "1h"}), 400, "expected JSON"),
-            (json!({"addresses": [], "for": "1h"}), 400, "1 to 10000"),
-            (json!({"addresses": ["127.0.0.1", "localhost"], "for": "1h"}), 400, "not an address"),
-            (json!({"addresses": ["127.0.0.1", "0.0.0.0/0"], "for": "1h", "force": true}), 400, "everyone"),
-            (json!({"addresses": ["127.0.0.1", "0.0.0.0/7"], "for": "1h"}), 400, "`\"force\": true`"),
-            (json!({"address": "0.0.0.0/0", "for": "1h", "force": true}), 400, "everyone"),
-            (json!({"address": "0.0.0.0/7", "for": "1h"}), 400, "`\"force\": true`"),
-            (json!({"address": "2000::/15", "for": "1h", "force": false}), 400, "/16"),
-            (json!({"address": "2000::/16", "for": "1h", "force": "yes"}), 400, "expected JSON"),
-            (json!({"address": "127.0.0.1", "for": "soon"}), 400, "`for`"),
-            (json!({"address": "127.0.0.1", "for": "0"}), 400, "`for`"),
-            (json!({"address": "127.0.0.1", "for": "1h", "reason": "a\nb"}), 400, "`reason`"),
-            (json!({"limit": "pase", "key": {}, "for": "1h"}), 404, "`pace`"),
-            (json!({"limit": "pace", "for": "1h"}), 400, "client_ip"),
-            (json!({"limit": "shy", "for": "1h"}), 400, "shadow"),
-        ];
-        for (document, expected, said) in wrong {
-            let (status, problem) = post(gateway, &document);
-            assert_eq!(status, expected, "{document}: {problem}");
-            assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains(said)), "{document}: {problem}");
-        }
-        assert_eq!(api(gateway, "GET", "/export?format=fail2ban").status(), 400);
-        assert_eq!((gateway.get("/").status(), metric(gateway)), (200, "0".to_owned()));
-    });
+    let (_origin, gateway) = in_memory(config);
+    let wrong = [
+        (json!({}), 400, "expected JSON"),
+        (json!({"address": "127.0.0.1"}), 400, "expected JSON"),
+        (json!({"address": "127.0.0.1", "limit": "pace", "for": "1h"}), 400, "expected JSON"),
+        (json!({"address": "localhost", "for": "1h"}), 400, "not an address"),
+        (json!({"address": "127.0.0.1", "addresses": ["127.0.0.1"], "for": "1h"}), 400, "expected JSON"),
+        (json!({"addresses": [], "for": "1h"}), 400, "1 to 10000"),
+        (json!({"addresses": ["127.0.0.1", "localhost"], "for": "1h"}), 400, "not an address"),
+        (json!({"addresses": ["127.0.0.1", "0.0.0.0/0"], "for": "1h", "force": true}), 400, "everyone"),
+        (json!({"addresses": ["127.0.0.1", "0.0.0.0/7"], "for": "1h"}), 400, "`\"force\": true`"),
+        (json!({"address": "0.0.0.0/0", "for": "1h", "force": true}), 400, "everyone"),
+        (json!({"address": "0.0.0.0/7", "for": "1h"}), 400, "`\"force\": true`"),
+        (json!({"address": "2000::/15", "for": "1h", "force": false}), 400, "/16"),
+        (json!({"address": "2000::/16", "for": "1h", "force": "yes"}), 400, "expected JSON"),
+        (json!({"address": "127.0.0.1", "for": "soon"}), 400, "`for`"),
+        (json!({"address": "127.0.0.1", "for": "0"}), 400, "`for`"),
+        (json!({"address": "127.0.0.1", "for": "1h", "reason": "a\nb"}), 400, "`reason`"),
+        (json!({"limit": "pase", "key": {}, "for": "1h"}), 404, "`pace`"),
+        (json!({"limit": "pace", "for": "1h"}), 400, "client_ip"),
+        (json!({"limit": "shy", "for": "1h"}), 400, "shadow"),
+    ];
+    for (document, expected, said) in wrong {
+        let (status, problem) = post(&gateway, &document);
+        assert_eq!(status, expected, "{document}: {problem}");
+        assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains(said)), "{document}: {problem}");
+    }
+    assert_eq!(api(&gateway, "GET", "/export?format=fail2ban").status(), 400);
+    assert_eq!((gateway.get("/").status(), metric(&gateway)), (200, "0".to_owned()));
 }
