@@ -38,6 +38,20 @@ fn nothing_unwanted_is_compiled() {
     }
 }
 
+#[test]
+fn the_fuzz_targets_share_the_dependencies_that_are_checked() {
+    // In other profiles, or with other settings, all of them would be compiled a second time.
+    let profile = |manifest: &str| -> Vec<String> {
+        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(manifest)).expect("a manifest");
+        let tables = text.split("\n[").filter(|table| table.starts_with("profile.dev"));
+        let lines = tables.flat_map(str::lines).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        lines.map(str::to_owned).collect()
+    };
+    let ours = profile("Cargo.toml");
+    assert!(ours.len() > 10, "{ours:?}");
+    assert_eq!(profile("fuzz/Cargo.toml"), ours);
+}
+
 fn locked() -> Vec<(String, String)> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.lock");
     let lock = fs::read_to_string(path).expect("the lock is committed");
