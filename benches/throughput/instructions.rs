@@ -76,7 +76,7 @@ fn loads(job: Job) -> [u32; 3] {
     // portcullis keeps the newest 10,000 denials, and uses their memory for later ones from then on.
     let first = if job.status == 429 { 10_500 } else { 200 };
     let crowd = u32::try_from(job.connections).expect("a small number");
-    if crowd == 1 { [first, 200, 1200] } else { [4 * crowd, 2 * crowd, 6 * crowd] }
+    if crowd == 1 { [first, 100, 600] } else { [4 * crowd, crowd, 3 * crowd] }
 }
 
 fn per_request(start: Start<'_>, job: Job) -> Counts {

@@ -79,6 +79,11 @@ impl Job {
         }
     }
 
+    /// From a program, which sends few fields.
+    const fn few(self, name: &'static str) -> Self {
+        Self { name, sends: Sends::Few, goal: None, ..self }
+    }
+
     /// The same, passing one limit in memory.
     const fn limited(name: &'static str, goal: f64) -> Self {
         Self { goal: Some(goal), ..Self::new(name, "/", 200) }
@@ -138,12 +143,14 @@ const USER: Job = Job {
 const TLS: Job = Job::limited("TLS, keep-alive", 0.62).over(Over::Tls);
 
 /// Those of the table of limits in memory.
-pub(crate) const JOBS: [Job; 18] = [
+pub(crate) const JOBS: [Job; 20] = [
     Job::new("proxied, no limit", "/plain", 200),
     LIMITED,
+    LIMITED.few("proxied, one limit, few fields"),
     LISTS,
     PAGE,
     PROBLEM,
+    PROBLEM.few("refused with 429, a problem document, few fields"),
     LOGGED,
     FORM,
     Job { connections: 4, ..Job::limited("proxied, one limit, 4 connections", 1.03) },

@@ -63,14 +63,15 @@ impl Options {
         Ok(options)
     }
 
-    /// Every column that there is.
+    /// The programs that set the same fields.
     pub(crate) fn all(&self) -> Vec<Proxy> {
         [&[Proxy::NGINX, Proxy::HAPROXY], self.binaries()].concat()
     }
 
     /// The columns of the tables that are not named.
     pub(crate) fn columns(&self) -> Vec<Proxy> {
-        self.all().into_iter().filter(|proxy| self.only.is_none_or(|only| only == proxy.name)).collect()
+        let all = [vec![Proxy::NGINX, Proxy::NGINX_ALONE, Proxy::HAPROXY], self.binaries.clone()].concat();
+        all.into_iter().filter(|proxy| self.only.is_none_or(|only| only == proxy.name)).collect()
     }
 
     pub(crate) fn binaries(&self) -> &[Proxy] {

@@ -49,6 +49,8 @@ pub(crate) enum Setup {
 
 impl Proxy {
     pub(crate) const NGINX: Self = Self { name: "nginx", software: Software::Nginx, program: "nginx" };
+    /// Without the fields that tell the application who its client is, which the others set.
+    pub(crate) const NGINX_ALONE: Self = Self { name: "nginx, no fields", ..Self::NGINX };
     pub(crate) const HAPROXY: Self = Self { name: "haproxy", software: Software::Haproxy, program: "haproxy" };
     /// What cargo has built for this bench.
     pub(crate) const PORTCULLIS: Self = Self::binary("portcullis", env!("CARGO_BIN_EXE_portcullis"));
@@ -100,7 +102,9 @@ impl Proxy {
             (Software::Portcullis, Setup::Watched) => (include_str!("peer/watched/portcullis.yaml"), ""),
             (Software::Nginx | Software::Haproxy, _) => unreachable!("{} is not asked to do this", self.name),
         };
-        base.replace("RULES", rules).replace("MODULES", MODULES).replace("ACCESS_LOG", self.access_log(setup))
+        let forwarding = if self == Self::NGINX_ALONE { "" } else { include_str!("peer/forwarding.conf") };
+        let base = base.replace("FORWARDING", forwarding).replace("RULES", rules);
+        base.replace("MODULES", MODULES).replace("ACCESS_LOG", self.access_log(setup))
     }
 
     /// How it is told to write an access log, or none. HAProxy and portcullis write theirs to standard output. All of

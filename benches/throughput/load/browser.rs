@@ -1,10 +1,10 @@
-//! Requests as a browser sends them.
+//! Requests as a browser sends them, and as a program does.
 
 use serde::{Deserialize, Serialize};
 
 use super::connect::SITE;
 
-/// What a browser asks for.
+/// What a client asks for.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) enum Sends {
     /// Someone follows a link.
@@ -15,6 +15,8 @@ pub(crate) enum Sends {
     Form,
     /// A script of the page sends so many bytes.
     Upload(usize),
+    /// A program asks, with as few fields as curl.
+    Few,
 }
 
 impl Sends {
@@ -23,9 +25,10 @@ impl Sends {
     }
 
     /// The fields of the head but for Host, Content-Length and Cookie, in a browser's order.
-    pub(super) fn fields(self) -> impl Iterator<Item = (&'static str, &'static str)> {
+    pub(super) fn fields(self) -> Vec<(&'static str, &'static str)> {
         let is_page = matches!(self, Self::Navigation | Self::Form);
         let content_type = match self {
+            Self::Few => return vec![("User-Agent", "curl/8.14.1"), ("Accept", "*/*")],
             Self::Navigation | Self::Fetch => None,
             Self::Form => Some("application/x-www-form-urlencoded"),
             Self::Upload(_) => Some("application/octet-stream"),
@@ -50,11 +53,17 @@ impl Sends {
         ]
         .into_iter()
         .flatten()
+        .collect()
+    }
+
+    /// 300 bytes of them. Over HTTP/1.1 they are one field, over HTTP/2 each is a field of its own.
+    pub(super) fn cookies(self) -> &'static [&'static str] {
+        if self == Self::Few { &[] } else { &COOKIES }
     }
 
     pub(super) fn body(self) -> Vec<u8> {
         match self {
-            Self::Navigation | Self::Fetch => Vec::new(),
+            Self::Navigation | Self::Fetch | Self::Few => Vec::new(),
             Self::Form => {
                 let mut form = b"username=alice&password=correct+horse+battery+staple&remember=on&token=".to_vec();
                 form.resize(1024, b'x');
@@ -69,9 +78,10 @@ impl Sends {
 pub(super) fn request(sends: Sends, path: &str, more: &str) -> Vec<u8> {
     let (method, body) = (sends.method(), sends.body());
     let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
-    let fields: Vec<String> = sends.fields().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-    let (fields, cookies) = (fields.concat(), COOKIES.join("; "));
-    let head = format!("{method} {path} HTTP/1.1\r\nHost: {SITE}\r\n{length}{fields}Cookie: {cookies}\r\n");
+    let cookies = Some(sends.cookies().join("; ")).filter(|cookies| !cookies.is_empty());
+    let fields = sends.fields().into_iter().map(|(name, value)| format!("{name}: {value}\r\n"));
+    let fields: String = fields.chain(cookies.map(|cookies| format!("Cookie: {cookies}\r\n"))).collect();
+    let head = format!("{method} {path} HTTP/1.1\r\nHost: {SITE}\r\n{length}{fields}");
     [head.as_bytes(), more.as_bytes(), b"\r\n", &body].concat()
 }
 
@@ -91,8 +101,7 @@ const USER_AGENT: &str =
 const PAGE: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,\
                     application/signed-exchange;v=b3;q=0.7";
 
-/// 300 bytes in one field. Over HTTP/2 each is a field of its own.
-pub(super) const COOKIES: [&str; 5] = [
+const COOKIES: [&str; 5] = [
     "session=0123456789abcdef0123456789abcdef0123456789abcdef",
     "csrftoken=6kQ1mZ0sT4vB8yN2cX7wR5pL9dF3gH1j",
     "_ga=GA1.2.1234567890.1700000000",

@@ -9,7 +9,6 @@ use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
 use http::Request;
 use prost::Message;
 
-use super::browser::COOKIES;
 use super::connect::SITE;
 use super::http2::Question;
 use crate::job::{Call, Job};
@@ -57,7 +56,7 @@ fn check(job: Job) -> CheckRequest {
     let fields = pseudo.into_iter().chain(job.sends.fields()).chain(more);
     let mut headers: std::collections::HashMap<String, String> =
         fields.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())).collect();
-    headers.insert("cookie".to_owned(), COOKIES.join("; "));
+    headers.insert("cookie".to_owned(), job.sends.cookies().join("; "));
     let http = HttpRequest {
         id: "1234567890123456789".to_owned(),
         method: job.sends.method().to_owned(),

@@ -9,7 +9,6 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
 
 use super::Outcome;
-use super::browser::COOKIES;
 use super::connect::SITE;
 use super::turns::Turns;
 use crate::job::Job;
@@ -32,8 +31,8 @@ impl Question {
         for (name, value) in job.sends.fields() {
             request = request.header(name, value);
         }
-        for cookie in COOKIES {
-            request = request.header(COOKIE, cookie);
+        for cookie in job.sends.cookies() {
+            request = request.header(COOKIE, *cookie);
         }
         Self {
             request: request.body(()).expect("a request"),
