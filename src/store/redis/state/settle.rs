@@ -266,6 +266,28 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
+    use crate::store::redis::scripts::Script;
+
+    #[test]
+    fn one_task_sends_what_waits_and_no_more_waits_than_may() {
+        static SCRIPT: Script = Script { text: String::new(), sha: String::new() };
+        let settlement = || {
+            let invocation = Invocation { script: &SCRIPT, command: redis::Cmd::new() };
+            UnsentSettlement { slot: 0, invocation, tries: 0 }
+        };
+        let unsent = UnsentSettlements::default();
+        assert!(unsent.add(settlement()));
+        assert!((1..MOST_UNSENT).all(|_| !unsent.add(settlement())));
+        assert!(!unsent.add(settlement()));
+        assert_eq!(unsent.take().map(|waiting| waiting.len()), Some(MOST_UNSENT));
+        // It goes on with what comes meanwhile, and with what could not be sent.
+        assert!(!unsent.add(settlement()));
+        unsent.put_back(settlement());
+        assert_eq!(unsent.take().map(|waiting| waiting.len()), Some(2));
+        assert!(unsent.take().is_none());
+        // It has ended: what comes later starts another.
+        assert!(unsent.add(settlement()));
+    }
 
     #[tokio::test(start_paused = true)]
     async fn it_takes_as_long_as_the_longest() {
