@@ -73,10 +73,13 @@ fn row(cores: Cores, proxies: &[Proxy], application: &str, job: Job) -> Row {
 /// Requests of three loads, one after the other. What a proxy does once falls into the first, which does not count. The
 /// others open a connection each, so that their difference is what the further requests took.
 fn loads(job: Job) -> [u32; 3] {
-    // portcullis keeps the newest 10,000 denials, and uses their memory for later ones from then on.
-    let first = if job.status == 429 { 10_500 } else { 200 };
     let crowd = u32::try_from(job.connections).expect("a small number");
-    if crowd == 1 { [first, 100, 600] } else { [4 * crowd, crowd, 3 * crowd] }
+    match (job.status, crowd) {
+        // portcullis keeps the newest 10,000 denials, and uses their memory for later ones from then on.
+        (429, _) => [10_500, 200, 1200],
+        (_, 1) => [200, 100, 600],
+        (_, crowd) => [4 * crowd, crowd, 3 * crowd],
+    }
 }
 
 fn per_request(start: Start<'_>, job: Job) -> Counts {
