@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use http::HeaderName;
+use wide::u8x16;
 
 use super::KnownName;
 use crate::wire::head::field::Kind;
@@ -122,8 +123,6 @@ impl<'n> From<&'n FieldName> for Name<'n> {
 /// A one in each byte.
 const EACH: u64 = u64::MAX / 0xff;
 
-const HIGH_BITS: u64 = EACH * 0x80;
-
 const DELETE: u8 = 0x7f;
 
 const IN_NAMES: [bool; 256] = {
@@ -149,14 +148,15 @@ pub(super) fn lower_token(name: &mut [u8]) -> bool {
 
 /// Where the first colon stands.
 pub(super) fn position_of_colon(line: &[u8]) -> Option<usize> {
-    let (words, rest) = line.as_chunks::<8>();
-    for (position, word) in words.iter().enumerate() {
-        let colons = zero_bytes(u64::from_le_bytes(*word) ^ (EACH * u64::from(b':')));
+    // Most names are shorter than one block.
+    let (blocks, rest) = line.as_chunks::<16>();
+    for (position, block) in blocks.iter().enumerate() {
+        let colons = u8x16::from(*block).simd_eq(u8x16::splat(b':')).to_bitmask();
         if colons != 0 {
-            return Some(position * 8 + colons.trailing_zeros() as usize / 8);
+            return Some(position * 16 + colons.trailing_zeros() as usize);
         }
     }
-    Some(words.len() * 8 + rest.iter().position(|byte| *byte == b':')?)
+    Some(blocks.len() * 16 + rest.iter().position(|byte| *byte == b':')?)
 }
 
 /// Puts a name into lower case, if it is `lower` in any case, and returns whether it is. `lower` is letters in
@@ -203,11 +203,6 @@ fn number<const N: usize>(word: [u8; N]) -> u64 {
     let mut wide = [0; 8];
     wide[..N].copy_from_slice(&word);
     u64::from_le_bytes(wide)
-}
-
-/// Marks the high bit of the lowest byte that is zero, and of some above it.
-fn zero_bytes(word: u64) -> u64 {
-    word.wrapping_sub(EACH) & !word & HIGH_BITS
 }
 
 /// Whether this may be the value of a field: visible characters, blanks, tabs, and bytes above 0x7f. Counted without a
