@@ -47,8 +47,7 @@ const SLACK: f64 = 5.0;
 /// The same of misses, which depend on where the kernel puts things.
 const SLACK_OF_MISSES: f64 = 15.0;
 
-/// Less than one of each request. On a slower machine tasks in the background do more in the time that requests take, and more
-/// requests find the log of their key empty.
+/// Less than one of each request: tasks in the background do more in the time that requests take on a slower machine.
 const SLACK_OF_ALLOCATIONS: f64 = 0.9;
 
 /// The file.
