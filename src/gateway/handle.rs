@@ -28,29 +28,20 @@ use crate::gateway::admit::{Arrival, admit};
 use crate::gateway::body::expect::BodyProgress;
 use crate::gateway::body::{BodyBounds, ClientBody, RequestBody};
 use crate::gateway::headers;
-use crate::listen::{Connection, IncomingRequest, InterimSender, Response};
-use crate::words::pool::FreeList;
+use crate::listen::{Connection, IncomingRequest, InterimSender, OnUpgrade, Response};
+use crate::words::pool::{FreeList, Pooled};
 
 /// Answers the requests that come into `slot`, one after the other. Where one waits for something, the state of all these
 /// steps stays where it is: nothing is made for a request, and nothing moves.
 async fn answer_requests(slot: Arc<Slot>) -> Infallible {
     loop {
-        let Arrived { worker, connection, request, interim } = slot.next_request().await;
-        // The request uses this snapshot to its end.
-        let live = worker.live.load_full();
-        let IncomingRequest { head, body, upgrade } = request;
-        let body = RequestBody::new(ClientBody::new(body, head.version), BodyBounds::of(&live.settings));
-        if let Some(received) = body.progress() {
-            slot.await_body(received);
-        }
-        let identity = live.clients.identify(connection.peer.ip(), &head.fields);
-        let facts = Facts::of(head, identity, &connection, &live, upgrade.is_some(), worker.clock.now());
-        let exchange = Exchange::begin(worker, Arc::clone(&live), facts, body.progress(), interim);
+        let Arrived { exchange, connection, body, upgrade } = slot.next_request().await;
         if headers::has_passed(&exchange.facts.head.fields) {
             headers::log(&exchange.facts.head.fields, connection.peer.ip());
             slot.answer(reply::refuse(exchange, BadRequest::Loop));
             continue;
         }
+        let live = Arc::clone(&exchange.live);
         let arrival = Arrival { exchange, body, upgrade, tls: connection.tls_info() };
         let response = match judge(&live, &connection, arrival, &slot.persistence).await {
             Err(response) => response,
@@ -101,15 +92,34 @@ struct Answering {
     requests: Pin<Box<dyn Future<Output = Infallible> + Send>>,
 }
 
-/// A request of a client, and what answers it.
-pub(super) struct Arrived {
-    pub(super) worker: Arc<WorkerState>,
-    pub(super) connection: Arc<Connection>,
-    pub(super) request: IncomingRequest,
-    pub(super) interim: InterimSender,
+/// A request of a client that has begun.
+struct Arrived {
+    exchange: Pooled<Exchange>,
+    connection: Arc<Connection>,
+    body: RequestBody,
+    upgrade: Option<OnUpgrade>,
 }
 
-/// Holds a request until it is begun, and its answer until it is taken.
+impl Arrived {
+    /// The request uses the snapshot of now to its end.
+    #[inline]
+    fn begin(
+        worker: &Arc<WorkerState>,
+        connection: Arc<Connection>,
+        request: IncomingRequest,
+        interim: InterimSender,
+    ) -> Self {
+        let live = worker.live.load_full();
+        let IncomingRequest { head, body, upgrade } = request;
+        let body = RequestBody::new(ClientBody::new(body, head.version), BodyBounds::of(&live.settings));
+        let identity = live.clients.identify(connection.peer.ip(), &head.fields);
+        let facts = Facts::of(head, identity, &connection, &live, upgrade.is_some(), worker.clock.now());
+        let exchange = Exchange::begin(Arc::clone(worker), live, facts, body.progress(), interim);
+        Self { exchange, connection, body, upgrade }
+    }
+}
+
+/// Holds a request until its steps begin, and its answer until it is taken.
 #[derive(Default)]
 struct Slot {
     /// Who holds the future uses it alone: nobody waits for the lock.
@@ -127,10 +137,15 @@ struct SlotState {
 
 impl ResponseFuture {
     #[inline]
-    pub(super) fn new(arrived: Arrived) -> Self {
+    pub(super) fn new(
+        worker: Arc<WorkerState>,
+        connection: Arc<Connection>,
+        request: IncomingRequest,
+        interim: InterimSender,
+    ) -> Self {
+        let arrived = Arrived::begin(&worker, connection, request, interim);
         let answering = FREE.with_borrow_mut(FreeList::take).unwrap_or_else(Answering::new);
-        let worker = Arc::clone(&arrived.worker);
-        answering.slot.state.lock().request = Some(arrived);
+        answering.slot.receive(arrived);
         Self { answering: Some(answering), worker }
     }
 }
@@ -186,8 +201,10 @@ impl Slot {
         poll_fn(|_| self.state.lock().request.take().map_or(Poll::Pending, Poll::Ready)).await
     }
 
-    fn await_body(&self, received: BodyProgress) {
-        self.state.lock().received = Some(received);
+    fn receive(&self, arrived: Arrived) {
+        let mut state = self.state.lock();
+        state.received = arrived.body.progress();
+        state.request = Some(arrived);
     }
 
     fn answer(&self, response: Response<ResponseBody>) {

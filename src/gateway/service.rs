@@ -12,7 +12,7 @@ use super::decide::descriptors;
 use super::decide::descriptors::DescriptorAnswer;
 use super::exchange;
 use super::exchange::Exchange;
-use super::handle::{Arrived, ResponseFuture};
+use super::handle::ResponseFuture;
 use super::respond::reply;
 use super::snapshot::{Snapshot, WorkerState};
 use super::stages::Facts;
@@ -61,7 +61,7 @@ impl Gateway {
         request: IncomingRequest,
         interim: InterimSender,
     ) -> ResponseFuture {
-        ResponseFuture::new(Arrived { worker: Arc::clone(&self.worker), connection, request, interim })
+        ResponseFuture::new(Arc::clone(&self.worker), connection, request, interim)
     }
 
     /// Begins a request that a proxy describes. `received` counts its body, if it has one.

@@ -92,7 +92,8 @@ impl Simulation {
         self.advance(request.started);
         let (policy, store, now) = (&self.policy, &*self.store, self.clock.now());
         let head = CanonicalHead::read(&head, ClientIp::new(request.client));
-        let mut plan = decision::enter(policy, &head).plan(BodyFields::NONE, &store.hasher());
+        let mut entry = decision::enter(policy, &head);
+        let mut plan = entry.plan(BodyFields::NONE, &store.hasher());
         if store.bans().has_keys() {
             ready(bans::apply(&mut plan, store));
         }

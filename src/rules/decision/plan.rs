@@ -24,7 +24,7 @@ use crate::rules::route::{Route, RouteId, Walk};
 #[derive(Debug)]
 pub struct Plan<'p, 'h> {
     /// Its routes include the routes of the methods that the body names.
-    pub(super) entry: RoutedRequest<'p, 'h>,
+    pub(super) entry: &'h RoutedRequest<'p, 'h>,
     pub(super) fields: &'h BodyFields,
     /// The cause that denies the request before any limit is asked.
     pub(super) denied_for: Option<DenialCause>,
@@ -37,21 +37,22 @@ pub struct Plan<'p, 'h> {
     pub(super) sign_in: Option<Box<PendingSignIn>>,
 }
 
-impl<'p, 'h> RoutedRequest<'p, 'h> {
+impl<'p> RoutedRequest<'p, '_> {
     /// Extracts every key and says what the store has to charge. `hasher` is the hasher of that store.
-    pub fn plan(self, fields: &'h BodyFields, hasher: &KeyHasher) -> Plan<'p, 'h> {
+    pub fn plan<'e>(&'e mut self, fields: &'e BodyFields, hasher: &KeyHasher) -> Plan<'p, 'e> {
+        self.add_body(fields);
+        let denied_for = self.denied_before_limits(hasher);
+        let is_denied = denied_for.is_some();
         let mut plan = Plan {
             entry: self,
             fields,
-            denied_for: None,
+            denied_for,
             charges: PlannedCharges::default(),
             outcome: None,
             client: None,
             sign_in: None,
         };
-        plan.entry.add_body(fields);
-        plan.denied_for = plan.entry.denied_before_limits(hasher);
-        if plan.denied_for.is_none() {
+        if !is_denied {
             plan.fill(hasher);
         }
         plan
@@ -91,7 +92,7 @@ impl<'p> Plan<'p, '_> {
 
     /// Adds the charges, and what is needed to know the client.
     fn fill(&mut self, hasher: &KeyHasher) {
-        let RoutedRequest { policy, head, access, device_keys, sessions, identity, is_end_seen, nonce, ref walk } =
+        let &RoutedRequest { policy, head, access, device_keys, sessions, identity, is_end_seen, nonce, ref walk } =
             self.entry;
         let with =
             |has: fn(&Route) -> bool| walk.collected.iter().copied().find(|&route| has(policy.routes.get(route)));

@@ -144,7 +144,7 @@ impl ShownPlan for Plan<'_, '_> {
         key: KeyHash,
         then: impl FnOnce(&KeySpec, &Key) -> T,
     ) -> Option<T> {
-        let RoutedRequest { policy, head, ref walk, identity, .. } = self.entry;
+        let &RoutedRequest { policy, head, ref walk, identity, .. } = self.entry;
         let limit = policy.limit(limit);
         with_source(policy, head, self.fields, walk, identity, |source| {
             let Ok(LimitApplication::Counted(extracted)) = apply(policy, limit, source) else { return None };
