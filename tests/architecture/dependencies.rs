@@ -49,7 +49,8 @@ fn the_fuzz_targets_share_the_dependencies_that_are_checked() {
     };
     let ours = profile("Cargo.toml");
     assert!(ours.len() > 10, "{ours:?}");
-    assert_eq!(profile("fuzz/Cargo.toml"), ours);
+    let fuzzing = profile("fuzz/Cargo.toml");
+    assert_eq!(fuzzing[..ours.len().min(fuzzing.len())], ours);
 }
 
 fn locked() -> Vec<(String, String)> {

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::ops::{Deref, DerefMut, Range};
 
 use super::{KnownName, Name};
+use crate::wire::head::known_name::NameBits;
 use crate::words::pool::FreeList;
 
 /// Where a field stands in the text of its head, and the kind of its name.
@@ -114,19 +115,21 @@ pub(super) struct FieldTable {
     /// Parts of a head that are read often: they are known to be UTF-8.
     pub(super) kept: String,
     pub(super) entries: Vec<Entry>,
-    /// A bit for each known name that has a field.
-    pub(super) present: u128,
-    /// A bit for each known name that had more than one field at a time.
-    pub(super) repeated: u128,
+    /// The known names that have a field.
+    pub(super) present: NameBits,
+    /// The known names that had more than one field at a time.
+    pub(super) repeated: NameBits,
     /// How many fields are not removed.
     pub(super) count: usize,
 }
 
 impl FieldTable {
     pub(super) fn push(&mut self, entry: Entry) {
-        let bit = entry.known().map_or(0, KnownName::bit);
-        self.repeated |= self.present & bit;
-        self.present |= bit;
+        if let Some(known) = entry.known()
+            && self.present.insert(known)
+        {
+            self.repeated.insert(known);
+        }
         self.count += 1;
         self.entries.push(entry);
     }
@@ -169,7 +172,7 @@ impl Drop for HeadMemory {
         head.text.clear();
         head.kept.clear();
         head.entries.clear();
-        (head.present, head.repeated, head.count) = (0, 0, 0);
+        (head.present, head.repeated, head.count) = (NameBits::default(), NameBits::default(), 0);
         // While a thread ends there is no pool.
         let _ = POOL.try_with(|pool| pool.borrow_mut().put(head));
     }

@@ -8,6 +8,7 @@ use super::field::Entry;
 use super::{Field, KnownName, Name, NameSet, Span};
 use crate::wire::head::field::{FieldTable, HeadMemory, Kind, MAX_TEXT};
 use crate::wire::head::field_name;
+use crate::wire::head::known_name::NameBits;
 
 /// The fields of a head in their order, and the text that they stand in. Names are in lower case, and values have no control
 /// characters but tabs. What is added is appended to the text; nothing in it moves.
@@ -78,12 +79,12 @@ impl Fields {
 
     /// Whether there is a field with this name.
     pub fn has(&self, name: KnownName) -> bool {
-        self.memory.present & name.bit() != 0
+        self.memory.present.has(name)
     }
 
     /// Whether there is a field with one of these names.
     pub fn has_any(&self, names: NameSet) -> bool {
-        self.memory.present & names.0 != 0
+        !self.memory.present.set().and(names).is_empty()
     }
 
     /// The value of the first field with this name.
@@ -109,7 +110,7 @@ impl Fields {
     pub fn single<'h>(&'h self, name: impl Into<Name<'h>>) -> Option<&'h [u8]> {
         let name = name.into();
         if let Name::Known(known) = name
-            && self.memory.repeated & known.bit() == 0
+            && !self.memory.repeated.has(known)
         {
             return self.get(known);
         }
@@ -198,7 +199,7 @@ impl Fields {
             *count -= 1;
         }
         if let Name::Known(known) = name {
-            *present &= !known.bit();
+            present.remove_all(NameSet::of(&[known]));
         }
         *count < before
     }
@@ -209,7 +210,7 @@ impl Fields {
             return;
         }
         let FieldTable { entries, present, count, .. } = &mut *self.memory;
-        *present &= !names.0;
+        present.remove_all(names);
         for entry in entries.iter_mut().filter(|entry| !entry.is_removed()) {
             if entry.known().is_some_and(|known| names.has(known)) {
                 entry.kind = Kind::REMOVED;
@@ -238,13 +239,13 @@ impl Fields {
     /// Removes the fields that `keeps` returns false for.
     pub fn retain(&mut self, mut keeps: impl FnMut(Field<'_>) -> bool) {
         let FieldTable { text, entries, present, count, .. } = &mut *self.memory;
-        *present = 0;
+        *present = NameBits::default();
         for entry in entries.iter_mut().filter(|entry| !entry.is_removed()) {
-            if keeps(entry.field(text)) {
-                *present |= entry.known().map_or(0, KnownName::bit);
-            } else {
+            if !keeps(entry.field(text)) {
                 entry.kind = Kind::REMOVED;
                 *count -= 1;
+            } else if let Some(known) = entry.known() {
+                present.insert(known);
             }
         }
     }
@@ -263,7 +264,7 @@ impl Fields {
 
     /// The known names that have a field and are in a set.
     pub fn among(&self, names: NameSet) -> impl Iterator<Item = KnownName> + use<> {
-        names.and(NameSet(self.memory.present)).iter()
+        names.and(self.memory.present.set()).iter()
     }
 
     /// Writes the fields, each on a line, without the empty line behind them. Lines that stand side by side are copied

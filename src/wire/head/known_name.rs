@@ -200,12 +200,12 @@ impl KnownName {
     }
 
     /// One bit for each known name.
-    pub(super) const fn bit(self) -> u128 {
+    const fn bit(self) -> u128 {
         1 << self.0
     }
 
     /// The name of the lowest bit.
-    pub(super) fn of_bit(bits: u128) -> Option<Self> {
+    fn of_bit(bits: u128) -> Option<Self> {
         if bits == 0 { None } else { u8::try_from(bits.trailing_zeros()).ok().map(Self) }
     }
 
@@ -258,7 +258,7 @@ const fn short_word(name: &[u8]) -> u32 {
 
 /// A set of known names: a bit for each.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct NameSet(pub(super) u128);
+pub struct NameSet(u128);
 
 impl NameSet {
     /// Headers that describe the client and its connection.
@@ -286,6 +286,10 @@ impl NameSet {
         self.0 & name.bit() != 0
     }
 
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
@@ -300,8 +304,43 @@ impl NameSet {
         })
     }
 
+    /// The lower half of the bits, and the upper one.
+    #[expect(clippy::cast_possible_truncation, reason = "the other half is in the other word")]
+    const fn words(self) -> [u64; 2] {
+        [self.0 as u64, (self.0 >> 64) as u64]
+    }
+
     #[must_use]
     pub const fn without(self, name: KnownName) -> Self {
         Self(self.0 & !name.bit())
+    }
+}
+
+/// A set of known names that grows with each field of a head: one name is put into it in fewer steps than 128 bits are shifted in.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct NameBits([u64; 2]);
+
+impl NameBits {
+    /// Returns whether the name was there already.
+    pub(super) fn insert(&mut self, name: KnownName) -> bool {
+        let (word, bit) = (&mut self.0[usize::from(name.0 >> 6) & 1], 1 << (name.0 & 0x3f));
+        let was_there = *word & bit != 0;
+        *word |= bit;
+        was_there
+    }
+
+    pub(super) fn has(self, name: KnownName) -> bool {
+        self.set().has(name)
+    }
+
+    pub(super) fn remove_all(&mut self, names: NameSet) {
+        for (word, bits) in self.0.iter_mut().zip(names.words()) {
+            *word &= !bits;
+        }
+    }
+
+    pub(super) fn set(self) -> NameSet {
+        let [low, high] = self.0.map(u128::from);
+        NameSet(high << 64 | low)
     }
 }

@@ -113,7 +113,8 @@ impl ServerFault {
 
     /// A connection that is closed before it is logged in.
     pub(in crate::store::redis) fn closed_at_once() -> Self {
-        let detail = "it closed a new connection at once: it was just ended, or has as many clients as its `maxclients`";
+        let detail =
+            "it closed a new connection at once: it was just ended, or has as many clients as its `maxclients`";
         Self { cause: DownCause::Connection, detail: detail.to_owned() }
     }
 
