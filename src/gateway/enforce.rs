@@ -76,7 +76,7 @@ pub fn enforce<'c>(
         }
         Err(DecideError::BadRequest(bad_request)) => return Enforced::Answered(reply::refuse(exchange, bad_request)),
         Err(DecideError::StoreDown(route, error)) => {
-            exchange.decide(Decided::store_down(route), Reservation::default(), None);
+            exchange.decide(Pooled::new(Decided::store_down(route)), Reservation::default(), None);
             return Enforced::waiting(async move {
                 let is_body_read = body.discard().await;
                 Err(reply::cannot_decide(exchange, is_body_read, error))

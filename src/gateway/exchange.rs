@@ -1,8 +1,8 @@
 //! One request in progress, from its head to the end of its answer.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use http::{Method, StatusCode};
@@ -39,7 +39,8 @@ pub struct Exchange {
     pub trace: Option<Box<RequestTrace>>,
     /// What the store holds for the request, until an answer settles it.
     pub reservation: Reservation,
-    decided: Decided,
+    /// `None`: nothing was decided.
+    decided: Option<Pooled<Decided>>,
     /// `None` when the request was not sent to an application.
     forwarded: Option<Forwarded>,
     ended: Ended,
@@ -52,46 +53,60 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// On the heap, because it is passed on many times and ends in the body of the answer. `received` counts the body of
-    /// the request, if it has one.
+    /// On the heap, because it is passed on many times and ends in the body of the answer. `facts` reads the head there.
+    /// `received` counts the body of the request, if it has one.
+    #[inline]
     pub fn begin(
         worker: Arc<WorkerState>,
         live: Arc<Snapshot>,
-        mut facts: Facts,
+        facts: impl FnOnce(&Snapshot) -> Facts,
         received: Option<BodyProgress>,
         interim: InterimSender,
     ) -> Pooled<Self> {
-        let trace = live.recorder.tracer().and_then(|tracer| tracer.begin(&facts.head.fields));
-        if let Some(trace) = &trace {
-            facts.trace = Some(trace.id());
-        }
-        Pooled::made_by(|| Self {
+        let mut exchange = Pooled::made_by(|| Self {
+            facts: facts(&live),
             worker,
             live,
-            facts,
             interim,
-            trace,
+            trace: None,
             reservation: Reservation::default(),
-            decided: Decided::undecided(None),
+            decided: None,
             forwarded: None,
             ended: Ended::default(),
             sessions: None,
             received,
             sent: None,
-        })
+        });
+        exchange.begin_trace();
+        exchange
+    }
+
+    fn begin_trace(&mut self) {
+        let tracer = self.live.recorder.tracer();
+        self.trace = tracer.and_then(|tracer| tracer.begin(&self.facts.head.fields));
+        if let Some(trace) = &self.trace {
+            self.facts.trace = Some(trace.id());
+        }
     }
 
     /// The rules have decided: the final decision, what the store has reserved, and the sessions that the request carries.
-    pub fn decide(&mut self, decided: Decided, reservation: Reservation, sessions: Option<Box<CarriedSessions>>) {
+    pub fn decide(
+        &mut self,
+        decided: Pooled<Decided>,
+        reservation: Reservation,
+        sessions: Option<Box<CarriedSessions>>,
+    ) {
         if let (Some(trace), Some(took)) = (&mut self.trace, decided.took) {
             trace.decided(self.worker.clock.now(), took);
         }
-        (self.decided, self.reservation, self.sessions) = (decided, reservation, sessions);
+        (self.decided, self.reservation, self.sessions) = (Some(decided), reservation, sessions);
     }
 
     /// The request cannot be held, so the limit that would have held it denies it.
     pub fn deny_instead_of_holding(&mut self, denial: &Denial) {
-        self.decided.set_denied_instead_of_held(denial);
+        if let Some(decided) = &mut self.decided {
+            decided.set_denied_instead_of_held(denial);
+        }
     }
 
     /// The request goes to the application: to this upstream, or by the proxy that has asked.
@@ -102,7 +117,7 @@ impl Exchange {
             let is_there = self.live.upstreams.get(usize::from(upstream.0)).is_some();
             self.forwarded = is_there.then(|| Forwarded::to(upstream));
         } else if !front.sees_end() {
-            self.live.recorder.mark_answers_unseen(self.decided.route);
+            self.live.recorder.mark_answers_unseen(self.decided().route);
         }
     }
 
@@ -124,7 +139,9 @@ impl Exchange {
 
     /// The gateway refuses the request, or the application did not answer. `error` is a sentence for the log.
     pub fn refuse(&mut self, error: impl Into<Cow<'static, str>>) {
-        self.decided.label = DecisionLabel::Error;
+        if let Some(decided) = &mut self.decided {
+            decided.label = DecisionLabel::Error;
+        }
         self.ended.error = Some(error.into());
     }
 
@@ -155,7 +172,7 @@ impl Exchange {
     }
 
     pub fn decided(&self) -> &Decided {
-        &self.decided
+        self.decided.as_deref().unwrap_or(&UNDECIDED)
     }
 
     /// The counter of the request's body, or of its tunnel.
@@ -197,14 +214,15 @@ impl Exchange {
 
     /// What is known only at the end: what tunnels have sent, the outcome, and a call that has broken off.
     fn end(&mut self) {
-        let Self { facts, decided, ended, reservation, sent, .. } = self;
+        let label = self.decided().label;
+        let Self { facts, ended, reservation, sent, .. } = self;
         ended.outcome = reservation.end();
         if let Some(sent) = sent {
             ended.bytes_out += sent.bytes();
         }
         if let Some(Fault { words, status }) = facts.call_fault.as_ref().and_then(CallFault::get) {
             // An earlier decision stays as it is.
-            ended.status = ended.status.or(status.filter(|_| decided.label == DecisionLabel::Error));
+            ended.status = ended.status.or(status.filter(|_| label == DecisionLabel::Error));
             ended.error.get_or_insert_with(|| words.clone().into());
         }
     }
@@ -213,13 +231,13 @@ impl Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         self.end();
-        let story = self.decided.story.take();
+        let story = self.decided.as_mut().and_then(|decided| decided.story.take());
         let now = self.worker.clock.now();
         let (duration, bytes_in) =
             (now.since(self.facts.started), self.received.as_ref().map_or(0, BodyProgress::bytes));
         let head = RecordedHead::of(&self.facts);
         let record =
-            head.record(&self.live.policy, &self.decided, self.forwarded.as_ref(), &self.ended, duration, bytes_in);
+            head.record(&self.live.policy, self.decided(), self.forwarded.as_ref(), &self.ended, duration, bytes_in);
         self.live.recorder.record(&record);
         if let Some(story) = story {
             self.live.recorder.keep_request(story, &record);
@@ -253,9 +271,11 @@ pub(super) fn record_malformed_head(
         trace: None,
     };
     let ended = Ended { status: Some(refused.status), error: Some(reason.to_owned().into()), ..Ended::default() };
-    let undecided = Decided::undecided(None);
-    live.recorder.record(&head.record(&live.policy, &undecided, None, &ended, Duration::ZERO, 0));
+    live.recorder.record(&head.record(&live.policy, &UNDECIDED, None, &ended, Duration::ZERO, 0));
 }
+
+/// Shown for a request that was refused before it was decided.
+static UNDECIDED: LazyLock<Decided> = LazyLock::new(|| Decided::undecided(None));
 
 /// In bytes: of an application's id of a request the log has so much.
 const LONGEST_LOGGED_ID: usize = 200;

@@ -113,7 +113,8 @@ impl Arrived {
         let IncomingRequest { head, body, upgrade } = request;
         let body = RequestBody::new(ClientBody::new(body, head.version), BodyBounds::of(&live.settings));
         let identity = live.clients.identify(connection.peer.ip(), &head.fields);
-        let facts = Facts::of(head, identity, &connection, &live, upgrade.is_some(), worker.clock.now());
+        let (peer, may_upgrade) = (&connection, upgrade.is_some());
+        let facts = |live: &Snapshot| Facts::of(head, identity, peer, live, may_upgrade, worker.clock.now());
         let exchange = Exchange::begin(Arc::clone(worker), live, facts, body.progress(), interim);
         Self { exchange, connection, body, upgrade }
     }

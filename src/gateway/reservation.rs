@@ -18,13 +18,14 @@ use crate::rules::outcome::{Outcome, OutcomeRule};
 use crate::store::{AnyStore, Store};
 use crate::wire::head::Fields;
 use crate::words::pending_reservations::ToldLater;
+use crate::words::pool::Pooled;
 
 /// Everything that the store has reserved for one request, and what its answer meant. It is settled exactly once, at the
 /// latest when it is dropped.
 #[derive(Debug, Default)]
 pub struct Reservation {
     /// `None` when nothing is reserved, as for most requests.
-    reserved: Option<Reserved>,
+    reserved: Option<Pooled<Reserved>>,
     /// The outcome, once it was observed.
     outcome: Option<ObservedOutcome>,
     /// The device to enroll with the answer, if it is a success.
@@ -73,7 +74,7 @@ impl Reservation {
             return Self::default();
         }
         let reserved = Reserved { store: Arc::clone(store), slots, pending, is_sent: false };
-        Self { reserved: Some(reserved), outcome: None, enrollment: None }
+        Self { reserved: Some(Pooled::new(reserved)), outcome: None, enrollment: None }
     }
 
     /// The request goes to the application. Its outcome is unknown until there is an answer.
@@ -181,11 +182,12 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         self.end();
-        let Some(Reserved { store, slots, .. }) = self.reserved.take() else { return };
-        let settlements: SmallVec<[_; 2]> = slots.into_iter().map(Settlement::Release).collect();
+        let Some(reserved) = self.reserved.take() else { return };
+        let Reserved { store, slots, .. } = &*reserved;
+        let settlements: SmallVec<[_; 2]> = slots.iter().copied().map(Settlement::Release).collect();
         let settled = store.settle_here(&settlements);
         if settled < settlements.len() {
-            run_to_end(&store, |store| async move {
+            run_to_end(store, |store| async move {
                 // If it is not known whether Redis got this, the slots come back when their lease ends.
                 let _ = store.settle(&settlements[settled..]).await;
             });

@@ -72,7 +72,7 @@ impl Gateway {
         received: Option<BodyProgress>,
         interim: InterimSender,
     ) -> Pooled<Exchange> {
-        Exchange::begin(Arc::clone(&self.worker), Arc::clone(live), facts, received, interim)
+        Exchange::begin(Arc::clone(&self.worker), Arc::clone(live), |_| facts, received, interim)
     }
 
     /// Records a malformed head, and answers it in the form that its fields ask for.

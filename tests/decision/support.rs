@@ -305,7 +305,7 @@ impl World {
         entry.set_sessions(Some(&sessions));
         let plan = entry.plan(&fields, hasher);
         match plan.conclude(&[]) {
-            Decision::Pass(pass) => pass.pending?.sign_in,
+            Decision::Pass(mut pass) => pass.pending.take()?.sign_in,
             Decision::Deny(_) => None,
         }
     }
@@ -362,7 +362,7 @@ impl World {
         let verdicts = if charges == 0 { Vec::new() } else { ready(self.store.decide(plan.batch())).unwrap() };
         let name = |id: LimitId| self.policy.limit(id).name.to_string();
         match plan.conclude(&verdicts) {
-            Decision::Pass(pass) => Told {
+            Decision::Pass(mut pass) => Told {
                 passes: true,
                 cause: None,
                 denied_by: Vec::new(),
@@ -371,15 +371,15 @@ impl World {
                 route: pass.route.map(|id| self.policy.routes.get(id).name.to_string()),
                 upstream: Some(pass.upstream),
                 status: None,
-                reports: pass.report.limits.into_vec(),
+                reports: pass.report.limits.to_vec(),
                 closest: pass.report.closest,
-                slots: pass.slots.into_vec(),
+                slots: pass.slots.to_vec(),
                 charges,
                 charged: keys,
                 delay: pass.delay.map(|(limit, span)| (name(limit), span)),
                 penalty: Penalty::None,
                 new_bans: Vec::new(),
-                pending: pass.pending,
+                pending: pass.pending.take(),
             },
             Decision::Deny(denial) => {
                 let (denied_by, retry_after) = match &denial.cause {

@@ -11,17 +11,17 @@ use crate::support::{Arrival, Caller, Stopwatch, eventually, surely_decided_with
 
 const GATEWAYS: usize = 4;
 const CONNECTIONS: usize = 64;
-const REQUESTS: usize = 200_000;
+const REQUESTS: usize = 100_000;
 const KEYS: usize = 300;
 
 /// The four rates, and how the configuration writes them.
 const RATES: [(usize, Duration); 4] = [
     (4, Duration::from_secs(1)),
-    (10, Duration::from_secs(4)),
-    (20, Duration::from_secs(10)),
-    (30, Duration::from_secs(20)),
+    (8, Duration::from_secs(3)),
+    (12, Duration::from_secs(6)),
+    (16, Duration::from_secs(10)),
 ];
-const LIMIT: &str = "limits:\n  - {name: of-the-test, key: header.x-key, rate: 4/second; 10 per 4 seconds; 20 per 10 seconds; 30 per 20 seconds}";
+const LIMIT: &str = "limits:\n  - {name: of-the-test, key: header.x-key, rate: 4/second; 8 per 3 seconds; 12 per 6 seconds; 16 per 10 seconds}";
 
 /// No gateway decides without Redis, and a busy machine is no outage: every decision is one of Redis.
 const PATIENT: &str = "timeout: 15s";
@@ -114,7 +114,7 @@ fn crowd(site: &Site, addresses: &Addresses, requests: usize, meanwhile: impl Fn
                 let mut callers: Vec<Caller> = (0..CONNECTIONS / 2).map(|_| Caller::default()).collect();
                 let mut mine = Seen::default();
                 // The longest of the windows is to fill up.
-                while asked.load(Ordering::SeqCst) < requests || began.elapsed() < Duration::from_secs(22) {
+                while asked.load(Ordering::SeqCst) < requests || began.elapsed() < Duration::from_secs(12) {
                     let address = *door.lock().expect("no panic here");
                     for caller in &mut callers {
                         let key = fastrand::usize(..KEYS) * fastrand::usize(..KEYS) / KEYS;

@@ -194,7 +194,7 @@ pub(super) fn calls(redis: &RedisServer, command: &str) -> u32 {
 
 #[test]
 fn gateways_at_rest_write_nothing_and_many_who_ask_share_the_questions() {
-    let _alone = alone();
+    let _at_rest = at_rest();
     let site = Site::start(2, "timeout: 10s", "", RULES);
     login(&site.gateways[0]);
     eventually("both are known", || states(&site.gateways[0]) == ["up", "up"]);
@@ -238,7 +238,7 @@ fn nobody_is_waited_for(gateway: &Gateway, missing: &Value) {
 
 #[test]
 fn who_may_not_publish_answers_from_what_was_written() {
-    let _alone = alone();
+    let _at_rest = at_rest();
     let redis = RedisServer::start();
     let url = url_of_mute(&redis);
     let application = Ledger::start();

@@ -18,6 +18,7 @@ use crate::rules::key::KeyHash;
 use crate::store::{Store, StoreError};
 use crate::wire::head::{Fields, KnownName};
 use crate::words::clock::Timestamp;
+use crate::words::pool::Pooled;
 
 /// The answer to a call about descriptors.
 #[derive(Debug)]
@@ -33,7 +34,7 @@ pub struct DescriptorAnswer {
 /// A call that was decided, before it is recorded.
 struct DecidedCall {
     answer: DescriptorAnswer,
-    decided: Decided,
+    decided: Pooled<Decided>,
     error: Option<StoreError>,
 }
 
@@ -55,7 +56,7 @@ pub async fn decide(
         Ok(met) => met,
         Err(invalid) => {
             let error = invalid.to_string();
-            entry.record(worker, Decided::undecided(None), StatusCode::BAD_REQUEST, Some(error));
+            entry.record(worker, Pooled::new(Decided::undecided(None)), StatusCode::BAD_REQUEST, Some(error));
             return Err(invalid);
         }
     };
@@ -118,7 +119,7 @@ fn undecided(plan: &DescriptorPlan<'_>, error: StoreError) -> DecidedCall {
     let mut fields = Fields::default();
     fields.append(KnownName::RETRY_AFTER, itoa::Buffer::new().format(OUTAGE_WAIT.as_secs()).as_bytes());
     let answer = DescriptorAnswer { is_over: true, statuses: plan.undecided(OUTAGE_WAIT), fields };
-    DecidedCall { answer, decided: Decided::undecided(plan.route()), error: Some(error) }
+    DecidedCall { answer, decided: Pooled::new(Decided::undecided(plan.route())), error: Some(error) }
 }
 
 /// A short outage of Redis has ended by then.
@@ -135,7 +136,7 @@ struct CallEntry<'c> {
 
 impl CallEntry<'_> {
     /// The domain stands in the place of the host. The proxy is the client, because a call names no other.
-    fn record(&self, worker: &WorkerState, mut decided: Decided, status: StatusCode, error: Option<String>) {
+    fn record(&self, worker: &WorkerState, mut decided: Pooled<Decided>, status: StatusCode, error: Option<String>) {
         let story = decided.story.take();
         let peer = ClientIp::new(self.connection.peer.ip());
         let head = RecordedHead {

@@ -41,8 +41,8 @@ pub async fn decide(
     let store = &worker.store;
 
     // What is known of the client without asking anybody.
-    let head = CanonicalHead::read(&facts.head, facts.identity.client);
-    let head = head.with_reputation(live.followed_lists.reputation(facts.identity.client));
+    let mut head = CanonicalHead::read(&facts.head, facts.identity.client);
+    head.reputation = live.followed_lists.reputation(facts.identity.client);
     let banned = store.bans().of_address(facts.identity.client.address());
     let key_ring = live.device_cookies.then(|| store.key_ring().load());
     let device_keys = key_ring.as_deref().map(|ring| DeviceKeys { ring, now: facts.started });
@@ -154,7 +154,7 @@ async fn read_fields(
 /// A decision, its record and its reservation.
 #[derive(Debug)]
 pub struct FinalDecision {
-    pub decided: Decided,
+    pub decided: Pooled<Decided>,
     pub reservation: Reservation,
     pub action: FinalAction,
     /// The sessions that the request carries; `None`: none that is known.
@@ -192,7 +192,7 @@ pub fn reserve(decision: &mut Decision, store: &Arc<AnyStore>, live: &Arc<Snapsh
 
 impl FinalDecision {
     pub fn pass(
-        mut pass: Pass,
+        mut pass: Pooled<Pass>,
         reservation: Reservation,
         live: &Snapshot,
         plan: &impl ShownPlan,
@@ -201,7 +201,7 @@ impl FinalDecision {
     ) -> Self {
         let applied_limit = record::of_delay(&pass, live, plan, store);
         let kept = record::of_pass(&mut pass, live, plan, store, timing);
-        let mut decided = Decided::of_pass(&mut pass, applied_limit, kept, timing.took);
+        let mut decided = Pooled::made_by(|| Decided::of_pass(&mut pass, applied_limit, kept, timing.took));
         decided.sign_in = record::sign_in(&reservation, live, plan, store);
         decided.keys = record::logged_keys(live, plan, store);
         Self {
@@ -229,7 +229,8 @@ impl FinalDecision {
         let applied_limit = record::of_denial(&denial, live, plan, store);
         let kept = record::keep_denial(&mut denial, live, plan, store, banned.map(|(_, left)| left), timing);
         let ban = bans::ban_of(&denial, banned.map(|(ban, _)| ban));
-        let mut decided = Decided::of_denial(&mut denial, applied_limit, Some(kept), ban, timing.took);
+        let mut decided =
+            Pooled::made_by(|| Decided::of_denial(&mut denial, applied_limit, Some(kept), ban, timing.took));
         decided.keys = record::logged_keys(live, plan, store);
         Self { decided, reservation, action: FinalAction::Deny(denial), sessions: None }
     }

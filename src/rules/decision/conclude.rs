@@ -85,7 +85,7 @@ impl PlannedCharges<'_> {
         let rulings = self.rulings(policy, verdicts);
         let slots = self.slots(verdicts, &rulings);
         let Some(decisive) = rulings.decisive else {
-            return Decision::Pass(Pass {
+            return Decision::Pass(Pooled::made_by(|| Pass {
                 route,
                 upstream: route.map_or(policy.upstream, |route| policy.routes.get(route).upstream),
                 delay: rulings.delay.map(|(ruling, span)| (ruling.id, span)),
@@ -94,9 +94,9 @@ impl PlannedCharges<'_> {
                 pending: pending(true),
                 met: if rulings.delay.is_some() { self.met(policy, verdicts).collect() } else { Vec::new() },
                 report: rulings.report,
-            });
+            }));
         };
-        Decision::Deny(Pooled::made_by(|| Denial {
+        let mut denial = Pooled::made_by(|| Denial {
             route,
             cause: DenialCause::Limited { limits: rulings.denying, retry_after: rulings.retry_after },
             limit: Some(decisive.id),
@@ -107,9 +107,11 @@ impl PlannedCharges<'_> {
             is_suspect: false,
             slots,
             pending: pending(false),
-            met: self.met(policy, verdicts).collect(),
+            met: SmallVec::new(),
             report: rulings.report,
-        }))
+        });
+        denial.met.extend(self.met(policy, verdicts));
+        Decision::Deny(denial)
     }
 
     /// How all limits of the plan decided.
@@ -199,12 +201,10 @@ impl<'p, 'v> Rulings<'p, 'v> {
 
 // The decision on a request.
 
-/// The decision on a request.
+/// The decision on a request. It stays where it is made.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "nearly all requests pass, and a box for each would cost memory")]
 pub enum Decision {
-    Pass(Pass),
-    /// On the heap, so that the value for most requests, which pass, stays small.
+    Pass(Pooled<Pass>),
     Deny(Pooled<Denial>),
 }
 

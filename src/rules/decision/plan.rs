@@ -39,6 +39,7 @@ pub struct Plan<'p, 'h> {
 
 impl<'p> RoutedRequest<'p, '_> {
     /// Extracts every key and says what the store has to charge. `hasher` is the hasher of that store.
+    #[inline]
     pub fn plan<'e>(&'e mut self, fields: &'e BodyFields, hasher: &KeyHasher) -> Plan<'p, 'e> {
         self.add_body(fields);
         let denied_for = self.denied_before_limits(hasher);

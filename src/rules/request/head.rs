@@ -49,12 +49,6 @@ impl<'r> CanonicalHead<'r> {
             reputation: Reputation::default(),
         }
     }
-
-    /// Adds the decisions of lists about the client.
-    #[must_use]
-    pub fn with_reputation(self, reputation: Reputation) -> Self {
-        Self { reputation, ..self }
-    }
 }
 
 /// Fields and queries hold tokens, so neither is shown.
