@@ -3,7 +3,7 @@
 use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
-use crate::site::{config, store_up};
+use crate::site::{ask_admin, config, store_up};
 use crate::state;
 use crate::support::{Answer, Gateway, Origin, RedisServer, eventually, found_within};
 
@@ -39,7 +39,10 @@ fn slots_of_a_killed_gateway_are_free_again_after_their_lease() {
     assert_eq!(probe(), 429, "the slots were not given back");
     found_within(Duration::from_secs(40), || (probe() != 429).then_some(()).ok_or_else(|| "a free slot".to_owned()));
     // Two are free; the third belongs to a gateway that lives, however long its request takes.
+    // Each has its own lease, and that of the probe is given back behind its answer.
+    let is_free = || ask_admin(&two, "GET", "/api/v1/limits/of-the-test/state").text().contains("\"allowed\":true");
     for number in 0..2 {
+        eventually("a slot is free", is_free);
         let mut client = two.connect();
         client.send(two.get("/").bytes());
         waiting.push(client);
