@@ -8,7 +8,7 @@ mod table;
 
 pub use self::counters::{Histogram, ReloadResult, ServerNames, StoreMetrics};
 pub(in crate::record) use self::counters::{LimitMetrics, NotificationMetrics, SpanMetrics, UpstreamMetrics};
-pub use self::gauges::{Gauges, ListGauge};
 pub use self::registry::{Exposition, Metrics};
 pub(in crate::record) use self::route::{CountedRoute, RouteMetrics};
 pub use self::route::{RouteSeries, ShownRoutes};
+pub use self::table::{Gauges, ListGauge};

@@ -1,7 +1,9 @@
 //! Every metric, one row each: its name, its help, its labels, and where its value is. Counters are named without `_total`,
 //! which the exposition adds.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::TypedMetric;
@@ -10,11 +12,12 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Metric, Registry};
 
-use super::Histogram;
+use super::{Histogram, ShownRoutes};
 use crate::record::metrics::gauges;
 use crate::record::metrics::gauges::{GaugeRow, counter, gauge, one, rows};
 use crate::record::metrics::route::{OfRoute, RouteFamily};
 use crate::words::clock;
+use crate::words::clock::Timestamp;
 
 /// Makes a struct with a field for each row, and registers them.
 macro_rules! counted {
@@ -80,6 +83,67 @@ fn register<M: Metric + Clone + Default + TypedMetric>(registry: &mut Registry, 
     let metric = M::default();
     registry.register(name, help, metric.clone());
     metric
+}
+
+// What is read at the moment of a scrape, and the metric of each.
+
+/// What the owner of the metrics reads for a scrape.
+#[derive(Clone, Debug, Default)]
+pub struct Gauges {
+    pub connections: usize,
+    /// Connections that were closed at once, because their listener does not take their peer. Only grows.
+    pub rejected_connections: u64,
+    /// Requests that are delayed or tarpitted.
+    pub held: usize,
+    /// Keys and addresses that are banned.
+    pub bans: usize,
+    pub sessions: usize,
+    pub store: &'static str,
+    pub store_up: bool,
+    pub store_keys: usize,
+    /// Which part of every limit this gateway grants while a shared store is away, from 0 to 1.
+    pub store_part: Option<f64>,
+    /// Upstream, server, and whether the server is healthy.
+    pub servers: Vec<(Arc<str>, Arc<str>, bool)>,
+    pub dropped_lines: u64,
+    /// The name of this gateway.
+    pub gateway: Arc<String>,
+    /// Which routes have series of their own.
+    pub routes: Arc<ShownRoutes>,
+    /// The lists that follow a source.
+    pub lists: Vec<ListGauge>,
+    /// Each level of the verdict, and whether it holds.
+    pub verdict: Vec<(&'static str, bool)>,
+    /// Each limit without a key, and whether it or a ban of it locks its routes for everyone.
+    pub lockdowns: Vec<(String, bool)>,
+    /// For each name of the certificates in use, the Unix time at which its certificate expires.
+    pub certificates: Vec<(String, i64)>,
+}
+
+/// How a list that follows a source is.
+#[derive(Clone, Debug)]
+pub struct ListGauge {
+    pub name: Arc<str>,
+    /// The URL of the source.
+    pub source: String,
+    /// How many decisions it has from there.
+    pub entries: usize,
+    /// When the source answered last.
+    pub answered: Option<Timestamp>,
+    /// Why the last question was not answered.
+    pub failure: Option<Arc<str>>,
+}
+
+impl ListGauge {
+    /// Whether the source answers.
+    pub fn is_up(&self) -> bool {
+        self.answered.is_some() && self.failure.is_none()
+    }
+
+    /// How long ago the source answered last; `None`: it never did.
+    pub(super) fn age(&self, now: Timestamp) -> Option<Duration> {
+        Some(now.since(self.answered?))
+    }
 }
 
 /// The metrics that are read at the moment of a scrape.
