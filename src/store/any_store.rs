@@ -240,9 +240,9 @@ impl AnyStore {
     /// Whether a success is the account's own: its request carried no session of another account. Then its sessions are
     /// learned.
     ///
-    /// With Redis this asks all gateways in one round trip, and they all know the sessions when it returns, so that it is
-    /// to be awaited before the client gets them. The work continues if the caller is dropped. During an outage what
-    /// this process knows decides.
+    /// With Redis this asks all gateways in one round trip, and they all have been told the sessions when it returns, so that
+    /// it is to be awaited before the client gets them: a busy gateway may read of them a moment later. The work continues
+    /// if the caller is dropped. During an outage what this process knows decides.
     pub async fn sign_in(&self, sign_in: SignIn) -> bool {
         match self {
             Self::Memory(store) => store.sign_in(sign_in).await,

@@ -313,10 +313,14 @@ fn a_reload_keeps_sessions() {
 fn gateways_of_one_redis_know_the_same_people() {
     let origin = Application::start();
     let redis = RedisServer::start();
-    let text = config(&origin, &format!("store: {{redis: {{url: \"{}\", timeout: 10s}}}}", redis.url()), COOKIES);
+    let store =
+        format!("store: {{redis: {{url: \"{}\", timeout: 10s}}}}\nadmin: {{address: 127.0.0.1:0}}", redis.url());
+    let text = config(&origin, &store, COOKIES);
     let (one, other) = (Gateway::start(&text), Gateway::start(&text));
     let alice = signed_in(&one, "alice");
-    // The answer is held until all know.
+    // The answer is held until all have been told.
+    let knows = || other.admin_request("GET", "/metrics").send().text().contains("portcullis_sessions 1\n");
+    eventually("the other has read it", knows);
     assert_eq!(pages(&other, &alice), 2);
     assert_eq!(pages(&one, &alice), 0);
     // A success at the other is not the own one of another name.
