@@ -119,6 +119,7 @@ impl Job {
 }
 
 const LIMITED: Job = Job::limited("proxied, one limit", 0.85);
+const FEW: Job = LIMITED.few("proxied, one limit, few fields");
 const CROWDED: Job = Job { connections: 1000, ..Job::limited("proxied, one limit, 1000 connections", 0.9) };
 const LISTS: Job = Job { setup: Setup::Lists, ..Job::limited("proxied, four limits and two lists", 0.85) };
 const PAGE: Job = Job::refused("refused with 429, a page", "/refused");
@@ -127,6 +128,7 @@ const PROBLEM: Job = Job {
     answer: "application/problem+json",
     ..Job::refused("refused with 429, a problem document", "/problem")
 };
+const FEW_REFUSED: Job = PROBLEM.few("refused with 429, a problem document, few fields");
 const LOGGED: Job = Job { setup: Setup::Logged, ..Job::limited("proxied, one limit, access log to a file", 0.85) };
 const FORM: Job = Job {
     setup: Setup::Form,
@@ -146,11 +148,11 @@ const TLS: Job = Job::limited("TLS, keep-alive", 0.62).over(Over::Tls);
 pub(crate) const JOBS: [Job; 20] = [
     Job::new("proxied, no limit", "/plain", 200),
     LIMITED,
-    LIMITED.few("proxied, one limit, few fields"),
+    FEW,
     LISTS,
     PAGE,
     PROBLEM,
-    PROBLEM.few("refused with 429, a problem document, few fields"),
+    FEW_REFUSED,
     LOGGED,
     FORM,
     Job { connections: 4, ..Job::limited("proxied, one limit, 4 connections", 1.03) },
@@ -167,13 +169,15 @@ pub(crate) const JOBS: [Job; 20] = [
 ];
 
 /// Those whose instructions are counted.
-pub(crate) const COUNTED: [Job; 12] = [
+pub(crate) const COUNTED: [Job; 14] = [
     LIMITED.alone(),
+    FEW.alone(),
     CROWDED,
     LISTS.alone(),
     PAGE.alone(),
     // The denials before those that are counted are a flood, to which these belong.
     Job { name: "denied, while an attack is grouped", ..PROBLEM }.alone(),
+    FEW_REFUSED.alone(),
     LOGGED.alone(),
     FORM.alone(),
     COOKIE.alone(),

@@ -26,7 +26,8 @@ use crate::words::clock::Timestamp;
 use crate::words::signing::KeyRing;
 
 /// The gateway writes these headers itself: the application never gets the client's.
-const WRITTEN_ANEW: NameSet = NameSet::FORWARDING.without(KnownName::FORWARDED).without(KnownName::X_FORWARDED_PORT);
+const WRITTEN_ANEW: NameSet =
+    NameSet::FORWARDING.without(NameSet::of(&[KnownName::FORWARDED, KnownName::X_FORWARDED_PORT]));
 
 /// With one of these an answer may have only part of the page, or none of it. The last one would override the
 /// `Accept-Encoding` that is written here.
@@ -213,7 +214,7 @@ pub fn prepare_answer(fields: &mut Fields, length: BodyLength, significant_heade
     strip_response_cookies(fields);
     fields.remove_any(match length {
         BodyLength::Sent => HOPS,
-        BodyLength::NotSent => HOPS.without(KnownName::CONTENT_LENGTH),
+        BodyLength::NotSent => HOPS.without(NameSet::of(&[KnownName::CONTENT_LENGTH])),
     });
 }
 

@@ -3,8 +3,7 @@
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut, Range};
 
-use super::{KnownName, Name};
-use crate::wire::head::known_name::NameBits;
+use super::{KnownName, Name, NameSet};
 use crate::words::pool::FreeList;
 
 /// Where a field stands in the text of its head, and the kind of its name.
@@ -116,9 +115,9 @@ pub(super) struct FieldTable {
     pub(super) kept: String,
     pub(super) entries: Vec<Entry>,
     /// The known names that have a field.
-    pub(super) present: NameBits,
+    pub(super) present: NameSet,
     /// The known names that had more than one field at a time.
-    pub(super) repeated: NameBits,
+    pub(super) repeated: NameSet,
     /// How many fields are not removed.
     pub(super) count: usize,
 }
@@ -172,7 +171,7 @@ impl Drop for HeadMemory {
         head.text.clear();
         head.kept.clear();
         head.entries.clear();
-        (head.present, head.repeated, head.count) = (NameBits::default(), NameBits::default(), 0);
+        (head.present, head.repeated, head.count) = (NameSet::default(), NameSet::default(), 0);
         // While a thread ends there is no pool.
         let _ = POOL.try_with(|pool| pool.borrow_mut().put(head));
     }

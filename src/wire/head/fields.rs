@@ -8,7 +8,6 @@ use super::field::Entry;
 use super::{Field, KnownName, Name, NameSet, Span};
 use crate::wire::head::field::{FieldTable, HeadMemory, Kind, MAX_TEXT};
 use crate::wire::head::field_name;
-use crate::wire::head::known_name::NameBits;
 
 /// The fields of a head in their order, and the text that they stand in. Names are in lower case, and values have no control
 /// characters but tabs. What is added is appended to the text; nothing in it moves.
@@ -84,7 +83,7 @@ impl Fields {
 
     /// Whether there is a field with one of these names.
     pub fn has_any(&self, names: NameSet) -> bool {
-        !self.memory.present.set().and(names).is_empty()
+        !self.memory.present.and(names).is_empty()
     }
 
     /// The value of the first field with this name.
@@ -199,7 +198,7 @@ impl Fields {
             *count -= 1;
         }
         if let Name::Known(known) = name {
-            present.remove_all(NameSet::of(&[known]));
+            *present = present.without(NameSet::of(&[known]));
         }
         *count < before
     }
@@ -210,7 +209,7 @@ impl Fields {
             return;
         }
         let FieldTable { entries, present, count, .. } = &mut *self.memory;
-        present.remove_all(names);
+        *present = present.without(names);
         for entry in entries.iter_mut().filter(|entry| !entry.is_removed()) {
             if entry.known().is_some_and(|known| names.has(known)) {
                 entry.kind = Kind::REMOVED;
@@ -239,7 +238,7 @@ impl Fields {
     /// Removes the fields that `keeps` returns false for.
     pub fn retain(&mut self, mut keeps: impl FnMut(Field<'_>) -> bool) {
         let FieldTable { text, entries, present, count, .. } = &mut *self.memory;
-        *present = NameBits::default();
+        *present = NameSet::default();
         for entry in entries.iter_mut().filter(|entry| !entry.is_removed()) {
             if !keeps(entry.field(text)) {
                 entry.kind = Kind::REMOVED;
@@ -264,7 +263,7 @@ impl Fields {
 
     /// The known names that have a field and are in a set.
     pub fn among(&self, names: NameSet) -> impl Iterator<Item = KnownName> + use<> {
-        names.and(self.memory.present.set()).iter()
+        names.and(self.memory.present).iter()
     }
 
     /// Writes the fields, each on a line, without the empty line behind them. Lines that stand side by side are copied

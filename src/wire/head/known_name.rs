@@ -1,7 +1,7 @@
 //! The names of fields that the gateway reads or writes itself, or that most clients and applications send. Each has a
 //! number.
 
-use std::fmt;
+use std::{fmt, iter};
 
 use crate::wire::head::field_name;
 
@@ -45,7 +45,7 @@ static SLOTS: [u8; 1 << SLOT_BITS] = {
     slots
 };
 
-/// One bit for each in a `u128`.
+/// One bit for each in a [`NameSet`].
 const _: () = assert!(TEXTS.len() <= 128);
 
 /// A name with a number, so that it is compared in one step. Names are in lower case.
@@ -199,14 +199,9 @@ impl KnownName {
         self.0 as usize
     }
 
-    /// One bit for each known name.
-    const fn bit(self) -> u128 {
-        1 << self.0
-    }
-
-    /// The name of the lowest bit.
-    fn of_bit(bits: u128) -> Option<Self> {
-        if bits == 0 { None } else { u8::try_from(bits.trailing_zeros()).ok().map(Self) }
+    /// Its place in a [`NameSet`]: a word, and a bit.
+    const fn place(self) -> (usize, u64) {
+        ((self.0 >> 6) as usize & 1, 1 << (self.0 & 0x3f))
     }
 
     /// Undoes [`Self::to_byte`]. `None`: no name has this number.
@@ -256,9 +251,9 @@ const fn short_word(name: &[u8]) -> u32 {
 
 // Sets of known names.
 
-/// A set of known names: a bit for each.
+/// A set of known names: a bit for each, in two words, because a bit is put into a word in fewer steps than into a `u128`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct NameSet(u128);
+pub struct NameSet([u64; 2]);
 
 impl NameSet {
     /// Headers that describe the client and its connection.
@@ -273,74 +268,55 @@ impl NameSet {
     ]);
 
     pub const fn of(names: &[KnownName]) -> Self {
-        let mut bits = 0;
+        let mut set = Self([0; 2]);
         let mut position = 0;
         while position < names.len() {
-            bits |= names[position].bit();
+            set.insert(names[position]);
             position += 1;
         }
-        Self(bits)
+        set
     }
 
     pub const fn has(self, name: KnownName) -> bool {
-        self.0 & name.bit() != 0
+        let (word, bit) = name.place();
+        self.0[word] & bit != 0
     }
 
     pub const fn is_empty(self) -> bool {
-        self.0 == 0
+        self.0[0] | self.0[1] == 0
     }
 
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
-        Self(self.0 & other.0)
+        Self([self.0[0] & other.0[0], self.0[1] & other.0[1]])
     }
 
+    #[must_use]
+    pub const fn without(self, names: Self) -> Self {
+        Self([self.0[0] & !names.0[0], self.0[1] & !names.0[1]])
+    }
+
+    /// Returns whether the name was there already.
+    pub(super) const fn insert(&mut self, name: KnownName) -> bool {
+        let (word, bit) = name.place();
+        let was_there = self.0[word] & bit != 0;
+        self.0[word] |= bit;
+        was_there
+    }
+
+    /// In the order of their numbers.
     pub fn iter(self) -> impl Iterator<Item = KnownName> {
-        let mut rest = self.0;
-        std::iter::from_fn(move || {
-            let name = KnownName::of_bit(rest)?;
-            rest &= !name.bit();
+        let mut rest = self;
+        iter::from_fn(move || {
+            let name = rest.first()?;
+            rest = rest.without(Self::of(&[name]));
             Some(name)
         })
     }
 
-    /// The lower half of the bits, and the upper one.
-    #[expect(clippy::cast_possible_truncation, reason = "the other half is in the other word")]
-    const fn words(self) -> [u64; 2] {
-        [self.0 as u64, (self.0 >> 64) as u64]
-    }
-
-    #[must_use]
-    pub const fn without(self, name: KnownName) -> Self {
-        Self(self.0 & !name.bit())
-    }
-}
-
-/// A set of known names that grows with each field of a head: one name is put into it in fewer steps than 128 bits are shifted in.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct NameBits([u64; 2]);
-
-impl NameBits {
-    /// Returns whether the name was there already.
-    pub(super) fn insert(&mut self, name: KnownName) -> bool {
-        let (word, bit) = (&mut self.0[usize::from(name.0 >> 6) & 1], 1 << (name.0 & 0x3f));
-        let was_there = *word & bit != 0;
-        *word |= bit;
-        was_there
-    }
-
-    pub(super) fn has(self, name: KnownName) -> bool {
-        self.set().has(name)
-    }
-
-    pub(super) fn remove_all(&mut self, names: NameSet) {
-        for (word, bits) in self.0.iter_mut().zip(names.words()) {
-            *word &= !bits;
-        }
-    }
-
-    pub(super) fn set(self) -> NameSet {
-        let [low, high] = self.0.map(u128::from);
-        NameSet(high << 64 | low)
+    fn first(self) -> Option<KnownName> {
+        let [low, high] = self.0;
+        let number = if low == 0 { u64::BITS + high.trailing_zeros() } else { low.trailing_zeros() };
+        u8::try_from(number).ok().and_then(KnownName::from_byte)
     }
 }
