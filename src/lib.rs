@@ -51,7 +51,7 @@
 //!
 //! | layer | modules | what they know |
 //! | --- | --- | --- |
-//! | words | [`word`](words::word) [`units`](words::units) [`recipes`](words::recipes) [`glob`](words::glob) [`regular_expression`](words::regular_expression) [`clock`](words::clock) [`pending_reservations`](words::pending_reservations) [`timer`](words::timer) [`base64`](words::base64) [`digits`](words::digits) [`network_width`](words::network_width) [`files`](words::files) [`coalesce`](words::coalesce) [`pool`](words::pool) [`secret`](words::secret) [`signing`](words::signing) | nothing of the crate but each other |
+//! | words | [`word`](words::word) [`units`](words::units) [`recipes`](words::recipes) [`glob`](words::glob) [`regular_expression`](words::regular_expression) [`clock`](words::clock) [`pending_reservations`](words::pending_reservations) [`timer`](words::timer) [`turn`](words::turn) [`base64`](words::base64) [`digits`](words::digits) [`network_width`](words::network_width) [`files`](words::files) [`coalesce`](words::coalesce) [`pool`](words::pool) [`secret`](words::secret) [`signing`](words::signing) | nothing of the crate but each other |
 //! | wire | [`head`](wire::head) [`http1`](wire::http1) [`http2`](wire::http2) [`tls`](wire::tls) [`http_client`](wire::http_client) [`crowdsec`](wire::crowdsec) | bytes, and clients of other services |
 //! | facts | [`client`](rules::client) [`request`](rules::request) [`jwt`](rules::jwt) | who asks, and what for |
 //! | rules | [`list`](rules::list) [`key`](rules::key) [`challenge`](rules::challenge) [`outcome`](rules::outcome) [`limit`](rules::limit) [`route`](rules::route) | one kind of rule each |
@@ -100,7 +100,9 @@
 //! # Threads
 //!
 //! One thread a core, each with a current-thread runtime, its own socket on every address and its own connections to
-//! the applications and to Redis ([`app::workers`]): a request lives and dies on one core. Shared are the snapshot, the
+//! the applications and to Redis ([`app::workers`]): a request lives and dies on one core. Where many are under way, they take each
+//! step one after another ([`turn`](words::turn)): behind the head, before a request is sent to its server, and before an answer is sent
+//! to its client, each lets the others come as far. Shared are the snapshot, the
 //! shards of the memory store, what is known of the Redis servers, and the counters. One more thread, [`app::process`], has
 //! the admin listener, health checks, the watch over Redis ([`store::redis::settings`]), files and signals, and hands
 //! the sockets to a process that takes over ([`app::takeover`]). Counts in memory move with them, and the old process asks
@@ -167,6 +169,7 @@ pub mod words {
     pub mod secret;
     pub mod signing;
     pub mod timer;
+    pub mod turn;
     pub mod units;
     pub mod word;
 }

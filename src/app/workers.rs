@@ -15,6 +15,13 @@ use crate::app::process::trim_allocator;
 use crate::fronts::Fronts;
 use crate::listen;
 use crate::listen::{AcceptStop, AcceptStopper, ListenAddress, ListenerState, ListeningSocket};
+use crate::words::turn;
+
+/// So many events begin a round at most: the state of their requests fits into the second cache of a core.
+const EVENTS_OF_A_ROUND: usize = 128;
+
+/// After so many polls at the latest a thread looks for events, however much is left to do.
+const POLLS_OF_A_ROUND: u32 = 256;
 
 /// The threads that serve, with a channel to each.
 #[derive(Debug)]
@@ -51,7 +58,7 @@ impl Workers {
     /// Starts `count` threads; `worker` is called once on each.
     pub fn start(count: usize, worker: impl Fn() -> Worker + Clone + Send + 'static) -> io::Result<Self> {
         let threads = (0..count).map(|core| {
-            let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+            let runtime = runtime()?;
             let (jobs, queue) = mpsc::unbounded_channel();
             let worker = worker.clone();
             let thread =
@@ -115,6 +122,13 @@ impl WorkerProbe {
             drop(answered.await);
         }
     }
+}
+
+/// The runtime of one thread, whose requests take [turns](turn).
+fn runtime() -> io::Result<Runtime> {
+    let mut runtime = runtime::Builder::new_current_thread();
+    runtime.enable_all().on_thread_park(turn::begin_round);
+    runtime.event_interval(POLLS_OF_A_ROUND).max_io_events_per_tick(EVENTS_OF_A_ROUND).build()
 }
 
 fn work(runtime: Runtime, mut queue: UnboundedReceiver<Job>, worker: &dyn Fn() -> Worker) {

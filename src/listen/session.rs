@@ -26,6 +26,7 @@ use crate::listen::proxy_protocol::{ConnectionAddresses, read_proxy_header};
 use crate::listen::{ListenAddress, ListenerState};
 use crate::rules::client::Networks;
 use crate::wire::http2::PREFACE;
+use crate::words::turn;
 
 /// Serves one client until either side closes.
 pub(super) async fn serve_connection<H: RequestHandler>(
@@ -175,10 +176,11 @@ async fn drive<S, T>(
 ) -> Option<T> {
     poll_fn(|cx| {
         loop {
-            match catch_unwind(AssertUnwindSafe(|| poll(session, cx))) {
-                Ok(Poll::Ready(end)) => return Poll::Ready(Some(end)),
-                Ok(Poll::Pending) => {}
-                Err(panic) => {
+            match turn::polled(|| catch_unwind(AssertUnwindSafe(|| poll(session, cx)))) {
+                (Ok(Poll::Ready(end)), _) => return Poll::Ready(Some(end)),
+                (Ok(Poll::Pending), true) => return Poll::Pending,
+                (Ok(Poll::Pending), false) => {}
+                (Err(panic), _) => {
                     log_panic(&*panic);
                     return Poll::Ready(None);
                 }

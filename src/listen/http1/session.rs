@@ -25,6 +25,7 @@ use crate::listen::{
 use crate::wire::http1::grammar::{BodyLength, WriteBuffer};
 use crate::wire::http1::server;
 use crate::wire::http1::server::{BodySize, ParsedRequest, RequestTraits};
+use crate::words::turn;
 
 /// In bytes: a body that is not longer, and is at hand, is written with its head.
 const SHORT_BODY: u64 = 8192;
@@ -91,14 +92,25 @@ where
                 State::ReadingHead => {
                     let head = ready!(self.head_reader.poll(&mut self.channel.lock(), self.progress(), cx));
                     match head {
-                        Ok(Some(parsed)) => self.begin(parsed),
+                        Ok(Some(parsed)) => {
+                            self.begin(parsed);
+                            if turn::stops(cx) {
+                                return Poll::Pending;
+                            }
+                        }
                         Ok(None) => return Poll::Ready(SessionEnd::Broken),
                         Err(refused) => self.refuse(*refused),
                     }
                 }
-                State::Responding(response) => match Pin::new(response).poll(cx) {
-                    Poll::Ready(response) => self.send(response),
-                    Poll::Pending => {
+                State::Responding(response) => match turn::polled(|| Pin::new(response).poll(cx)) {
+                    (Poll::Ready(response), _) => {
+                        self.send(response);
+                        if turn::stops(cx) {
+                            return Poll::Pending;
+                        }
+                    }
+                    (Poll::Pending, true) => return Poll::Pending,
+                    (Poll::Pending, false) => {
                         let had_left = self.connection.has_left();
                         if let Poll::Ready(end) = self.poll_failed(cx) {
                             return Poll::Ready(end);

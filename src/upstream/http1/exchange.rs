@@ -24,6 +24,7 @@ use crate::wire::http1::client;
 use crate::wire::http1::client::{InvalidResponse, ParsedResponse};
 use crate::wire::http1::grammar::{BodyEncoder, HeadScanner, WriteBuffer};
 use crate::words::timer::LazyTimer;
+use crate::words::turn;
 
 /// In bytes: most heads are shorter. The end of a longer one is found before it is parsed.
 const USUAL_HEAD: usize = 2 * 1024;
@@ -65,6 +66,7 @@ impl Http1Connection {
         }
         let request_writer = writer.get_or_insert_with(|| RequestWriter::new(request));
         let mut progress = HeadProgress { bounds, scanner: HeadScanner::default(), has_begun: false, informational: 0 };
+        turn::stop().await;
         let (mut may_send, mut accepts_more, mut broken) = (true, true, None);
         let answered = poll_fn(|cx| {
             if may_send && let Poll::Ready(sent) = request_writer.poll(request.body, Pin::new(&mut self.stream), cx) {
