@@ -21,7 +21,7 @@ use crate::rules::decision::{CarriedSessions, Denial};
 use crate::rules::route::UpstreamId;
 use crate::upstream::PreviousAttempts;
 use crate::wire::head::Fields;
-use crate::words::pool::Pooled;
+use crate::words::pool::{Pooled, pool_of};
 
 /// A request, and its stages as far as it has come. Dropping it, at the end of the answer or when the client
 /// disconnects, releases its reservation and records it.
@@ -51,6 +51,8 @@ pub struct Exchange {
     /// Counts what a tunnel sends to the client.
     sent: Option<BodyProgress>,
 }
+
+pool_of!(Exchange);
 
 impl Exchange {
     /// On the heap, because it is passed on many times and ends in the body of the answer. `facts` reads the head there.

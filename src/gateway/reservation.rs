@@ -18,7 +18,7 @@ use crate::rules::outcome::{Outcome, OutcomeRule};
 use crate::store::{AnyStore, Store};
 use crate::wire::head::Fields;
 use crate::words::pending_reservations::ToldLater;
-use crate::words::pool::Pooled;
+use crate::words::pool::{Pooled, pool_of};
 
 /// Everything that the store has reserved for one request, and what its answer meant. It is settled exactly once, at the
 /// latest when it is dropped.
@@ -41,6 +41,8 @@ struct Reserved {
     /// Whether the request was sent to the application.
     is_sent: bool,
 }
+
+pool_of!(Reserved);
 
 /// The settlements that wait for the outcome, and the policy that they belong to.
 #[derive(Debug)]

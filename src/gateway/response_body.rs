@@ -25,7 +25,7 @@ use crate::rules::outcome::inspection::BodyEnd;
 use crate::upstream::UpstreamBody;
 use crate::wire::head::{Fields, KnownName};
 use crate::words::coalesce::BodyBuffer;
-use crate::words::pool::{Buffer, Pooled};
+use crate::words::pool::{Buffer, Pooled, pool_of};
 
 /// The body that a client gets.
 #[derive(Debug)]
@@ -151,6 +151,8 @@ pub struct RelayedBody {
     /// Whether the client is still connected, so that bytes count as sent.
     counts_bytes: bool,
 }
+
+pool_of!(RelayedBody);
 
 impl RelayedBody {
     pub(in crate::gateway) fn new(

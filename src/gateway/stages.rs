@@ -26,6 +26,7 @@ use crate::upstream::PreviousAttempts;
 use crate::wire::head::{Fields, KnownName, RequestHead};
 use crate::words::clock::Timestamp;
 use crate::words::digits::HEX_PAIRS;
+use crate::words::pool::pool_of;
 use crate::words::units::whole_seconds;
 
 // The first stage: the head of the request.
@@ -172,6 +173,8 @@ pub struct Decided {
     /// How long the decision took; `None` when nothing was decided.
     pub took: Option<Duration>,
 }
+
+pool_of!(Decided);
 
 /// The rule that decided.
 #[derive(Clone, Debug)]

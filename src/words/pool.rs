@@ -1,17 +1,16 @@
 //! Memory that the requests of a thread use one after another, so that a request in the steady state allocates none.
 
-use std::any::{Any, TypeId};
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 use std::{fmt, mem};
 
 /// A value on the heap, like a `Box`. Its memory comes from the pool of the thread, and goes back to it.
-pub struct Pooled<T: 'static>(
+pub struct Pooled<T: Pool>(
     /// `None` only while this is dropped.
     Option<Box<Option<T>>>,
 );
 
-impl<T> Pooled<T> {
+impl<T: Pool> Pooled<T> {
     pub fn new(value: T) -> Self {
         Self::made_by(|| value)
     }
@@ -19,13 +18,13 @@ impl<T> Pooled<T> {
     /// Makes the value in its place, so that a large one is not moved there.
     #[inline]
     pub fn made_by(make: impl FnOnce() -> T) -> Self {
-        let mut place = take_place().unwrap_or_default();
+        let mut place = T::with_free(FreeList::take).flatten().unwrap_or_default();
         place.get_or_insert_with(make);
         Self(Some(place))
     }
 }
 
-impl<T> Deref for Pooled<T> {
+impl<T: Pool> Deref for Pooled<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -33,27 +32,55 @@ impl<T> Deref for Pooled<T> {
     }
 }
 
-impl<T> DerefMut for Pooled<T> {
+impl<T: Pool> DerefMut for Pooled<T> {
     fn deref_mut(&mut self) -> &mut T {
         self.0.as_deref_mut().and_then(Option::as_mut).expect("it is not dropped")
     }
 }
 
-impl<T> Drop for Pooled<T> {
+impl<T: Pool> Drop for Pooled<T> {
     fn drop(&mut self) {
         if let Some(mut place) = self.0.take() {
             // In place: the value may be large.
             *place = None;
-            put_place(place);
+            // While a thread ends there is no pool.
+            let _ = T::with_free(|free| free.put(place));
         }
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for Pooled<T> {
+impl<T: Pool + fmt::Debug> fmt::Debug for Pooled<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
 }
+
+/// A type with a pool on each thread: [`pool_of!`] makes it.
+pub trait Pool: Sized + 'static {
+    /// Uses the pool of this thread. `None`: the thread ends.
+    fn with_free<R>(then: impl FnOnce(&mut FreeList<Box<Option<Self>>>) -> R) -> Option<R>;
+}
+
+macro_rules! pool_of {
+    ($pooled:ty) => {
+        impl $crate::words::pool::Pool for $pooled {
+            fn with_free<R>(
+                then: impl FnOnce(&mut $crate::words::pool::FreeList<Box<Option<Self>>>) -> R,
+            ) -> Option<R> {
+                use std::cell::RefCell;
+
+                use $crate::words::pool::FreeList;
+
+                thread_local! {
+                    static FREE: RefCell<FreeList<Box<Option<$pooled>>>> = const { RefCell::new(FreeList::empty()) };
+                }
+                FREE.try_with(|free| then(&mut free.borrow_mut())).ok()
+            }
+        }
+    };
+}
+
+pub(crate) use pool_of;
 
 /// Bytes that are being written. Their memory comes from the pool of the thread, and goes back to it.
 #[derive(Debug, Default)]
@@ -131,36 +158,7 @@ impl<T> FreeList<T> {
     }
 }
 
-fn take_place<T: 'static>() -> Option<Box<Option<T>>> {
-    let place = PLACES.try_with(|pool| {
-        let mut pool = pool.borrow_mut();
-        pool.iter_mut().find(|places| places.of == TypeId::of::<T>())?.free.take()
-    });
-    place.ok().flatten()?.downcast().ok()
-}
-
-fn put_place<T: 'static>(place: Box<Option<T>>) {
-    // While a thread ends there is no pool.
-    let _ = PLACES.try_with(|pool| {
-        let mut pool = pool.borrow_mut();
-        let of = TypeId::of::<T>();
-        let known = pool.iter().position(|places| places.of == of).unwrap_or_else(|| {
-            pool.push(Places { of, free: FreeList::empty() });
-            pool.len() - 1
-        });
-        pool[known].free.put(place);
-    });
-}
-
-/// The free memory for values of one type.
-struct Places {
-    of: TypeId,
-    free: FreeList<Box<dyn Any>>,
-}
-
 thread_local! {
-    /// Few types are pooled: a list is faster than a map.
-    static PLACES: RefCell<Vec<Places>> = const { RefCell::new(Vec::new()) };
     static BUFFERS: RefCell<FreeList<Vec<u8>>> = const { RefCell::new(FreeList::empty()) };
 }
 
@@ -179,17 +177,21 @@ mod tests {
 
     use super::*;
 
+    struct Counted(Arc<()>);
+
+    pool_of!(Counted);
+
     #[test]
     fn a_value_is_dropped_and_its_memory_used_again() {
         let value = Arc::new(());
-        let pooled = Pooled::new(Arc::clone(&value));
+        let pooled = Pooled::new(Counted(Arc::clone(&value)));
         let place = std::ptr::from_ref(&*pooled);
         assert_eq!(Arc::strong_count(&value), 2);
         drop(pooled);
         assert_eq!(Arc::strong_count(&value), 1);
-        let other = Pooled::new(7_u64);
-        let again = Pooled::new(Arc::clone(&value));
-        assert_eq!((std::ptr::from_ref(&*again), *other), (place, 7));
+        let again = Pooled::new(Counted(Arc::clone(&value)));
+        assert_eq!(std::ptr::from_ref(&*again), place);
+        assert!(Arc::ptr_eq(&again.0, &value));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::rules::key::KeyHash;
 use crate::rules::limit::{Action, Detail, LimitId};
 use crate::rules::route::{RouteId, UpstreamId};
 use crate::words::pending_reservations::ToldLater;
-use crate::words::pool::Pooled;
+use crate::words::pool::{Pooled, pool_of};
 
 /// The combined result of the rulings of all limits.
 #[derive(Default)]
@@ -225,3 +225,5 @@ pub struct Pass {
     /// Every limit that the request met, if one delays it.
     pub met: Vec<MetLimit>,
 }
+
+pool_of!(Pass);

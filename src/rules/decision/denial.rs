@@ -13,6 +13,7 @@ use crate::rules::decision::{FoundKey, Verdict};
 use crate::rules::key::KeyHash;
 use crate::rules::limit::{Action, ActionSeverity, DenyResponse, Detail, Limit, LimitId, Standing, Standings};
 use crate::rules::route::RouteId;
+use crate::words::pool::pool_of;
 
 /// A request that the gateway answers itself.
 #[derive(Clone, Debug)]
@@ -41,6 +42,8 @@ pub struct Denial {
     /// Every limit that the request met.
     pub met: SmallVec<[MetLimit; 2]>,
 }
+
+pool_of!(Denial);
 
 /// The penalty of a limit, besides denying.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

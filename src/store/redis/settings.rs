@@ -15,6 +15,7 @@ use crate::store::redis::topology::shared::SharedRedis;
 use crate::store::redis::topology::{cluster, node_monitor, sentinel};
 use crate::store::redis::transport::connect::Url;
 use crate::words::clock::Clock;
+use crate::words::digits;
 use crate::words::word::words;
 
 /// The `store.redis` section.
@@ -97,21 +98,21 @@ impl KeyNames<'_> {
     /// `PREFIX:` and the digits of the key. Where the client decides, its digits stand before them, in braces: of a name with braces
     /// Redis hashes only what is in them.
     pub fn name(self, key: KeyHash) -> String {
-        let (prefix, digits) = (self.prefix, digits(key));
-        match self.hash_slot {
-            HashSlot::Key => format!("{prefix}:{digits}"),
-            HashSlot::Client => format!("{prefix}:{{{}}}:{digits}", &digits[..CLIENT_DIGITS]),
-        }
+        with_digits(key, |digits| match self.hash_slot {
+            HashSlot::Key => [self.prefix, ":", digits].concat(),
+            HashSlot::Client => [self.prefix, ":{", &digits[..CLIENT_DIGITS], "}:", digits].concat(),
+        })
     }
 
     /// The name of what is leased of a key. It is not in the hash slot of the key.
     pub(super) fn leases_name(self, key: KeyHash) -> String {
-        format!("{}:leases:{}", self.prefix, digits(key))
+        with_digits(key, |digits| [self.prefix, ":leases:", digits].concat())
     }
 }
 
-fn digits(key: KeyHash) -> String {
-    format!("{:0KEY_DIGITS$x}", key.0)
+fn with_digits(key: KeyHash, name: impl FnOnce(&str) -> String) -> String {
+    let digits: [u8; KEY_DIGITS] = digits::hex(key.0);
+    name(str::from_utf8(&digits).expect("digits are ASCII"))
 }
 
 // One task a process that discovers the servers, monitors each of them, follows resets, bans, sessions and signing keys,

@@ -89,8 +89,8 @@ impl BanCall<'_> {
     fn call(&self, verb: &str, cursor: &str) -> Invocation {
         let script = text::banning();
         let name = name(self.prefix);
-        let mut command = redis::cmd("EVALSHA");
-        command.arg(&script.sha).arg(3).arg(&name).arg(format!("{name}:ends")).arg(format!("{name}:kept"));
+        let mut command = script.call(3);
+        command.arg(&name).arg(format!("{name}:ends")).arg(format!("{name}:kept"));
         command.arg(verb).arg(cursor).arg(self.channel).arg(format!("{:016x}", fastrand::u64(..)));
         match self.time {
             Time::OfServer => command.arg(""),

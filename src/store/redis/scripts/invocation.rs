@@ -94,8 +94,7 @@ impl DecisionCall<'_, '_> {
             depends_on_known,
             has_leases: !leased.is_empty(),
         });
-        let mut command = redis::cmd("EVALSHA");
-        command.arg(&script.sha).arg(self.charges.len() + leased.len() + self.known.len());
+        let mut command = script.call(self.charges.len() + leased.len() + self.known.len());
         self.charges.iter().for_each(|charge| _ = command.arg(self.names.name(charge.key)));
         leased.iter().for_each(|place| _ = command.arg(self.names.leases_name(self.charges[*place].key)));
         self.known.iter().for_each(|known| _ = command.arg(self.names.name(known.subject)));
@@ -137,8 +136,8 @@ pub fn return_lease(names: KeyNames<'_>, channel: &str, time: &Time, lease: &Ret
         return settle(names, channel, time, &[KeySettlement { key, action }]);
     }
     let script = text::returning_lease(text::kinds([rule].into_iter()));
-    let mut command = redis::cmd("EVALSHA");
-    command.arg(&script.sha).arg(2).arg(names.name(key)).arg(names.leases_name(key));
+    let mut command = script.call(2);
+    command.arg(names.name(key)).arg(names.leases_name(key));
     command.arg(encode::charge_alone(rule, time).as_slice()).arg(encode::ended_lease(ended).as_slice()).arg(channel);
     with_time(&mut command, time);
     Invocation { script, command }
@@ -189,8 +188,8 @@ pub(in crate::store::redis) fn keyring_name(prefix: &str) -> String {
 /// The call that answers the signing keys under this name. If a new one is due, the script adds `candidate` first.
 pub fn keyring(name: &str, candidate: &[u8; 32], time: &Time) -> Invocation {
     let script = text::keyring();
-    let mut command = redis::cmd("EVALSHA");
-    command.arg(&script.sha).arg(1).arg(name).arg(candidate.as_slice());
+    let mut command = script.call(1);
+    command.arg(name).arg(candidate.as_slice());
     command.arg(ROTATION_PERIOD.as_micros().to_string());
     if let Time::Given(clock) = time {
         command.arg(clock.now().as_micros());
@@ -201,14 +200,13 @@ pub fn keyring(name: &str, candidate: &[u8; 32], time: &Time) -> Invocation {
 /// The call that probes a server: a real decision about a key of this name, which always writes.
 pub fn probe(name: &str) -> Invocation {
     let script = text::probing();
-    let mut command = redis::cmd("EVALSHA");
-    command.arg(&script.sha).arg(1).arg(name).arg(Purpose::Decide.letter()).arg(encode::probe().as_slice());
+    let mut command = script.call(1);
+    command.arg(name).arg(Purpose::Decide.letter()).arg(encode::probe().as_slice());
     Invocation { script, command }
 }
 
 fn command_of(script: &Script, names: KeyNames<'_>, count: usize, keys: impl Iterator<Item = KeyHash>) -> redis::Cmd {
-    let mut command = redis::cmd("EVALSHA");
-    command.arg(&script.sha).arg(count);
+    let mut command = script.call(count);
     keys.for_each(|key| _ = command.arg(names.name(key)));
     command
 }

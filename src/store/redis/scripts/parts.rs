@@ -17,9 +17,9 @@ pub(in crate::store::redis) fn name(prefix: &str) -> String {
 /// The call of a gateway; [`read`] reads its answer.
 pub(in crate::store::redis) fn invocation(name: &str, time: &Time, call: &PartCall) -> Invocation {
     let script = text::parts();
-    let mut command = redis::cmd("EVALSHA");
+    let mut command = script.call(1);
     let held = call.held.map_or_else(|| "-1".to_owned(), |held| held.to_string());
-    command.arg(&script.sha).arg(1).arg(name).arg(format!("{} {} {held}", call.gateway, call.number));
+    command.arg(name).arg(format!("{} {} {held}", call.gateway, call.number));
     command.arg(call.over.join(" "));
     with_time(&mut command, time);
     Invocation { script, command }

@@ -96,8 +96,8 @@ impl SessionCall<'_> {
     fn call(&self, verb: &str) -> Invocation {
         let script = text::sessions();
         let name = name(self.prefix);
-        let mut command = redis::cmd("EVALSHA");
-        command.arg(&script.sha).arg(3).arg(&name).arg(format!("{name}:stamps")).arg(format!("{name}:forgotten"));
+        let mut command = script.call(3);
+        command.arg(&name).arg(format!("{name}:stamps")).arg(format!("{name}:forgotten"));
         command.arg(verb).arg(self.most).arg(self.channel).arg(format!("{:016x}", fastrand::u64(..)));
         match self.time {
             Time::OfServer => command.arg(""),

@@ -16,6 +16,20 @@ pub struct Script {
     pub sha: String,
 }
 
+impl Script {
+    /// The call with so many keys, which follow it, and then its arguments.
+    pub(super) fn call(&self, keys: usize) -> redis::Cmd {
+        let mut command = redis::Cmd::with_capacity(USUAL_ARGUMENTS, USUAL_BYTES);
+        command.arg("EVALSHA").arg(&self.sha).arg(keys);
+        command
+    }
+}
+
+/// With the name of the command, its hash, keys and arguments. Decisions have no more.
+const USUAL_ARGUMENTS: usize = 16;
+
+const USUAL_BYTES: usize = 512;
+
 /// A set of kinds, a bit for each.
 pub(super) fn kinds<'r>(rules: impl Iterator<Item = &'r Rule>) -> usize {
     rules.fold(0, |kinds, rule| kinds | 1 << CounterKind::of(rule) as usize)
