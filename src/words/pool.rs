@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(Arc::strong_count(&value), 1);
         let again = Pooled::new(Counted(Arc::clone(&value)));
         assert_eq!(std::ptr::from_ref(&*again), place);
-        assert!(Arc::ptr_eq(&again.0, &value));
+        assert!(Arc::ptr_eq(&(*again).0, &value));
     }
 
     #[test]
