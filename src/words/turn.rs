@@ -42,12 +42,12 @@ pub fn stops(cx: &Context<'_>) -> bool {
     let Some(Round { steps, before }) = ROUND.get() else { return false };
     let steps = steps.saturating_add(1);
     ROUND.set(Some(Round { steps, before }));
-    let stops = steps.max(before) >= CROWD;
-    if stops {
+    let is_crowded = steps.max(before) >= CROWD;
+    if is_crowded {
         HAS_STOPPED.set(true);
         cx.waker().wake_by_ref();
     }
-    stops
+    is_crowded
 }
 
 /// The same for an async function: it stops here, if it does.
