@@ -4,7 +4,6 @@
 
 mod bans_and_sessions;
 mod outage;
-mod outcome;
 mod store;
 
 pub use self::store::Failover;

@@ -61,12 +61,12 @@ impl Http1Connection {
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + Default + Send + Unpin + 'static,
     {
+        turn::stop().await;
         if let Some(unwritten) = writer {
             unwritten.restart();
         }
         let request_writer = writer.get_or_insert_with(|| RequestWriter::new(request));
         let mut progress = HeadProgress { bounds, scanner: HeadScanner::default(), has_begun: false, informational: 0 };
-        turn::stop().await;
         let (mut may_send, mut accepts_more, mut broken) = (true, true, None);
         let answered = poll_fn(|cx| {
             if may_send && let Poll::Ready(sent) = request_writer.poll(request.body, Pin::new(&mut self.stream), cx) {
