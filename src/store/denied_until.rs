@@ -109,10 +109,10 @@ impl DeniedUntil {
     ) {
         for (charge, verdict) in batch.charges.iter().zip(verdicts) {
             if let Some(verdict) = verdict
-                && is_remembered(charge)
                 && !verdict.is_exempt
             {
-                if !(charge.waits_for_outcome() && is_reserved(charge.key)) {
+                let is_certain = !(charge.waits_for_outcome() && is_reserved(charge.key));
+                if is_remembered(charge) && is_certain {
                     self.note_one(charge, verdict, sent, epoch);
                 } else if verdict.charged.is_some() {
                     self.drop_entry(charge.key);

@@ -224,6 +224,24 @@ fn a_request_that_passes_after_all_ends_a_denial() {
     assert!(denied.known(&one.charges[0], at(101)).is_none());
 }
 
+/// Values that the key knows pass while another one is denied, and change where the key stands.
+#[test]
+fn a_charge_of_several_values_ends_the_denial_of_one() {
+    let rule = Rule::Distinct("5/minute".parse().expect("rates"));
+    let asked = |items: &[u64]| batch([Charge { items: items.iter().copied().collect(), ..charge(1, &rule) }]);
+    let denied = DeniedUntil::new(1000);
+    denied.subscribed();
+    let note = |items: &[u64], verdict: &[Option<Verdict>; 1]| {
+        denied.note(&asked(items), verdict, at(100), denied.epoch(), |_| false);
+    };
+    note(&[1], &denied_for(30));
+    assert_eq!(waits(&denied, &asked(&[1]), at(100)), Some(vec![Some(30)]));
+    let charged = Charged { moment: at(100), ledger: Ledger::Shared, fresh: Items::new(), reservation: None };
+    let standings = smallvec::smallvec![Standing { remaining: 0, reset: seconds(30) }];
+    note(&[2, 3], &[Some(Verdict { retry_after: None, standings, charged: Some(charged), is_exempt: false })]);
+    assert!(denied.answer(&asked(&[1]), at(100)).is_none());
+}
+
 #[test]
 fn it_is_bounded_and_what_ends_first_goes_first() {
     let rule = pace("5/day");
