@@ -20,6 +20,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("recipes", &[]),
     ("clock", &[]),
     ("timer", &[]),
+    ("turn", &[]),
     ("base64", &[]),
     ("digits", &[]),
     ("network_width", &[]),
@@ -72,6 +73,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "word",
             "units",
             "clock",
+            "digits",
             "base64",
             "pending_reservations",
             "corpus",
@@ -85,8 +87,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "decision",
         ],
     ),
-    ("upstream", &["timer", "corpus", "coalesce", "head", "http1", "http2", "http_client", "tls", "word"]),
-    ("listen", &["clock", "timer", "corpus", "coalesce", "head", "http1", "http2", "tls", "client"]),
+    ("upstream", &["timer", "turn", "corpus", "coalesce", "head", "http1", "http2", "http_client", "tls", "word"]),
+    ("listen", &["clock", "timer", "turn", "corpus", "coalesce", "head", "http1", "http2", "tls", "client"]),
     (
         "record",
         &[
@@ -238,6 +240,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "fronts",
             "admin",
             "config",
+            "turn",
         ],
     ),
     (
