@@ -94,7 +94,7 @@
 //! in a channel: hyper needs a task and two channels more for each request. The library h2 speaks
 //! HTTP/2, without hyper, whose client hides informational answers. Towards clients, `listen/http2` reads the heads of
 //! requests before h2 sees them, so that a malformed one ends its own stream alone, and an extended CONNECT becomes the GET
-//! of an upgrade. Towards servers, `upstream/http2` has a few connections with many requests each. Requests of the gateway itself (health checks,
+//! of an upgrade; and it writes those of answers behind h2, which would copy their fields twice. Towards servers, `upstream/http2` has a few connections with many requests each. Requests of the gateway itself (health checks,
 //! webhooks, commands to the admin API) use hyper's client: [`http_client`](wire::http_client).
 //!
 //! # Threads

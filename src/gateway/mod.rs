@@ -5,11 +5,25 @@
 
 pub mod admit;
 pub mod body;
-pub mod decide;
+pub mod decide {
+    //! Decides a request by the rules, and applies what follows: bans that begin, proofs of work that are redeemed.
+
+    pub mod bans;
+    pub mod challenge;
+    pub mod descriptors;
+    pub mod record;
+    pub mod request;
+}
 pub mod enforce;
 pub mod exchange;
 pub mod fault;
-pub mod forward;
+pub mod forward {
+    //! Forwards allowed requests to the application, and relays its answers.
+
+    mod answers;
+    pub mod send;
+    pub mod upgrade;
+}
 pub mod handle;
 pub mod header_kind;
 pub mod headers;
@@ -18,7 +32,13 @@ pub mod outcome_watch;
 pub mod pages;
 pub mod ratelimit_headers;
 pub mod reservation;
-pub mod respond;
+pub mod respond {
+    //! The gateway's own answers: denials in their configured form, and errors.
+
+    pub mod page;
+    pub mod refusal;
+    pub mod reply;
+}
 pub mod response_body;
 pub mod service;
 pub mod snapshot;

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, StatusCode};
+use http::{Method, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimePrinter;
@@ -156,29 +156,18 @@ impl From<Http2InterimSender> for InterimSender {
 
 /// Writes the current date.
 pub(super) fn write(out: &mut Vec<u8>) {
-    with_current(|date| out.extend_from_slice(date.as_bytes()));
-}
-
-/// The current date.
-pub(super) fn value() -> HeaderValue {
-    with_current(HeaderValue::clone)
-}
-
-fn with_current<T>(copy: impl FnOnce(&HeaderValue) -> T) -> T {
     let second = clock::wall().as_micros() / 1_000_000;
-    FORMATTED.with_borrow_mut(|written| {
-        let (_, date) = match written {
-            Some(written) if written.0 == second => written,
-            // A date is always a valid field value.
-            other => other.insert((second, format(second).try_into().unwrap_or(HeaderValue::from_static("")))),
-        };
-        copy(date)
-    })
+    FORMATTED.with_borrow_mut(|(written, date)| {
+        if *written != Some(second) {
+            (*written, *date) = (Some(second), format(second));
+        }
+        out.extend_from_slice(date.as_bytes());
+    });
 }
 
 thread_local! {
     /// The second, and its date.
-    static FORMATTED: RefCell<Option<(u64, HeaderValue)>> = const { RefCell::new(None) };
+    static FORMATTED: RefCell<(Option<u64>, String)> = const { RefCell::new((None, String::new())) };
 }
 
 /// Formats a date as RFC 9110 (section 5.6.7) demands.

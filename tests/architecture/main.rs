@@ -32,7 +32,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("pool", &[]),
     ("head", &["pool", "digits"]),
     ("http1", &["corpus", "digits", "head", "pool"]),
-    ("http2", &["corpus"]),
+    ("http2", &["corpus", "digits", "head"]),
     ("tls", &[]),
     ("http_client", &["tls", "word"]),
     ("pending_reservations", &["clock"]),
@@ -88,7 +88,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         ],
     ),
     ("upstream", &["timer", "turn", "corpus", "coalesce", "head", "http1", "http2", "http_client", "tls", "word"]),
-    ("listen", &["clock", "timer", "turn", "corpus", "coalesce", "head", "http1", "http2", "tls", "client"]),
+    ("listen", &["clock", "timer", "turn", "corpus", "coalesce", "digits", "head", "http1", "http2", "tls", "client"]),
     (
         "record",
         &[

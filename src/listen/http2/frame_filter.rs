@@ -8,6 +8,7 @@ use h2::Reason;
 
 use super::head_assembler::{HeadAssembler, StubFrame};
 use crate::listen::http2::frame_tap::FrameBudget;
+use crate::listen::http2::frame_writer::WriteBacklog;
 use crate::listen::http2::head_assembler::PendingHeads;
 use crate::wire::http2::{
     ACK, DATA, END_STREAM, FrameHeader, HEADER_LENGTH, HEADERS, MAX_PAYLOAD, PING, PREFACE, PRIORITY_FRAME, RST_STREAM,
@@ -16,6 +17,11 @@ use crate::wire::http2::{
 
 /// The error code for a client that sends more control frames than its budget allows.
 const TOO_MANY: Reason = Reason::ENHANCE_YOUR_CALM;
+
+/// The setting of the size of the table for HPACK, and its default (RFC 9113, section 6.5.2).
+const HEADER_TABLE_SIZE: u16 = 1;
+
+const DEFAULT_TABLE_SIZE: u32 = 4096;
 
 /// A quarter of the unread data frames of the smallest size that h2 allows.
 const MAX_DATA_IN_A_ROW: u32 = 128;
@@ -28,10 +34,11 @@ pub(super) struct FrameFilter {
     /// In bytes: the rest of the current payload.
     left: usize,
     current: FrameHeader,
-    /// The pieces of the payload of HEADERS or CONTINUATION.
+    /// The pieces of the payload of HEADERS, CONTINUATION or SETTINGS.
     payload: Vec<u8>,
     heads: HeadAssembler,
     pending_heads: PendingHeads,
+    backlog: WriteBacklog,
     budget: FrameBudget,
     /// DATA frames since the tasks that read bodies had their turn.
     data_in_a_row: u32,
@@ -51,8 +58,9 @@ pub(super) struct FilteredBytes {
 }
 
 impl FrameFilter {
-    /// Decoded heads may have `max_head` bytes. They are put into `pending_heads`.
-    pub(super) fn new(max_head: usize, pending_heads: PendingHeads) -> Self {
+    /// Decoded heads may have `max_head` bytes. They are put into `pending_heads`. Whose stream was reset is forgotten in
+    /// `backlog`.
+    pub(super) fn new(max_head: usize, pending_heads: PendingHeads, backlog: WriteBacklog) -> Self {
         Self {
             header: [0; HEADER_LENGTH],
             have: 0,
@@ -62,6 +70,7 @@ impl FrameFilter {
             payload: Vec::new(),
             heads: HeadAssembler::new(max_head, pending_heads.clone()),
             pending_heads,
+            backlog,
             budget: FrameBudget::new(),
             data_in_a_row: 0,
         }
@@ -153,9 +162,25 @@ impl FrameFilter {
             DATA => self.heads.streams.data(stream, ends),
             RST_STREAM => {
                 self.heads.streams.end(stream);
+                self.backlog.forget(stream);
                 Ok(())
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Follows a part of the payload of SETTINGS: a smaller table must not be written to any more.
+    fn note_settings(&mut self, part: &[u8]) {
+        self.payload.extend_from_slice(part);
+        if self.left > 0 {
+            return;
+        }
+        for setting in mem::take(&mut self.payload).as_chunks().0 {
+            let [kind @ .., first, second, third, fourth]: [u8; 6] = *setting;
+            let value = u32::from_be_bytes([first, second, third, fourth]);
+            if u16::from_be_bytes(kind) == HEADER_TABLE_SIZE && value < DEFAULT_TABLE_SIZE {
+                self.backlog.keep_small_table();
+            }
         }
     }
 
@@ -177,6 +202,9 @@ impl FrameFilter {
                 bytes.copy_within(begin..begin + taken, filtered.kept);
             }
             filtered.kept += taken;
+            if self.current.kind == SETTINGS && self.current.length <= MAX_PAYLOAD {
+                self.note_settings(&bytes[filtered.kept - taken..filtered.kept]);
+            }
             return Ok(None);
         }
         let part = &bytes[begin..begin + taken];

@@ -1,5 +1,5 @@
-//! The byte stream that h2 reads: the client's, with a stub in place of each head. It notes in the connection's `Progress`
-//! whether the client stopped within a frame.
+//! The byte stream between h2 and the client, in which each head has a stub in its place on the side of h2. It notes in the
+//! connection's `Progress` whether the client stopped within a frame.
 
 use std::io::IoSlice;
 use std::pin::Pin;
@@ -15,8 +15,8 @@ use tokio::time::Instant;
 use super::frame_filter::FrameFilter;
 use crate::listen::Connection;
 use crate::listen::client_stream::Channel;
+use crate::listen::http2::frame_writer::{FrameWriter, WriteBacklog};
 use crate::listen::http2::head_assembler::PendingHeads;
-use crate::listen::http2::stream::WriteBacklog;
 use crate::wire::http2::{CONTINUATION, DATA, HEADERS, RST_STREAM};
 
 /// The byte stream of one connection, as h2 reads and writes it.
@@ -31,6 +31,7 @@ pub(super) struct FrameTap {
     behind: Vec<u8>,
     pending_heads: PendingHeads,
     backlog: WriteBacklog,
+    writer: FrameWriter,
 }
 
 impl FrameTap {
@@ -44,8 +45,9 @@ impl FrameTap {
         pending_heads: PendingHeads,
         backlog: WriteBacklog,
     ) -> Self {
-        let frames = FrameFilter::new(max_head, pending_heads.clone());
-        Self { channel, connection, frames, unread: read, behind: Vec::new(), pending_heads, backlog }
+        let frames = FrameFilter::new(max_head, pending_heads.clone(), backlog.clone());
+        let writer = FrameWriter::new(backlog.clone());
+        Self { channel, connection, frames, unread: read, behind: Vec::new(), pending_heads, backlog, writer }
     }
 
     /// Appends fresh bytes to `buf`, not filtered. `false`: the client has closed.
@@ -84,11 +86,23 @@ impl FrameTap {
         filtered.kept > 0
     }
 
-    fn note_write(&mut self, written: &Poll<io::Result<usize>>) {
-        if let Poll::Ready(Ok(length)) = written {
-            self.frames.wrote(*length);
-            self.backlog.wrote(*length);
+    /// Writes once: what was taken from h2 so far, and `part` behind it. Returns how much of `part` was written.
+    fn poll_write_behind(&mut self, part: &[u8], cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let slices = [IoSlice::new(self.writer.unwritten()), IoSlice::new(part)];
+        let length = ready!(Pin::new(&mut self.channel).poll_write_vectored(cx, &slices))?;
+        if length == 0 && slices.iter().any(|slice| !slice.is_empty()) {
+            return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
         }
+        self.frames.wrote(length);
+        Poll::Ready(Ok(self.writer.wrote(length)))
+    }
+
+    /// Writes all that was taken from h2.
+    fn poll_write_taken(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.writer.unwritten().is_empty() {
+            ready!(self.poll_write_behind(&[], cx))?;
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -128,31 +142,37 @@ impl AsyncRead for FrameTap {
 }
 
 impl AsyncWrite for FrameTap {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.channel).poll_write(cx, bytes);
-        self.note_write(&written);
-        written
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
     }
 
+    /// What is taken and not written yet, for want of room, is written before anything else.
     fn poll_write_vectored(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.channel).poll_write_vectored(cx, slices);
-        self.note_write(&written);
-        written
+        let this = &mut *self;
+        ready!(this.poll_write_taken(cx))?;
+        let (taken, part) = this.writer.take(slices);
+        match this.poll_write_behind(part, cx)? {
+            Poll::Ready(length) => Poll::Ready(Ok(taken + length)),
+            Poll::Pending if taken > 0 => Poll::Ready(Ok(taken)),
+            Poll::Pending => Poll::Pending,
+        }
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.channel.is_write_vectored()
+        true
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_write_taken(cx))?;
         Pin::new(&mut self.channel).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_write_taken(cx))?;
         Pin::new(&mut self.channel).poll_shutdown(cx)
     }
 }

@@ -1,10 +1,10 @@
 //! Builds the head of a request from its HTTP/2 fields (RFC 9113, section 8), and refuses what HTTP/1.1 cannot carry.
 
-use http::header::{CONNECTION, COOKIE, TE, TRANSFER_ENCODING, UPGRADE};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
+use http::{Method, StatusCode, Version};
 
 use crate::listen::RefusedHead;
-use crate::wire::head::{Fields, KnownName, RequestHead, Target};
+use crate::wire::head;
+use crate::wire::head::{Fields, KnownName, NameSet, RequestHead, Span, Target};
 use crate::wire::http2::hpack::{Field, Name};
 
 /// A head that was read to its end.
@@ -44,11 +44,13 @@ pub(super) struct HeadFields {
 
 #[derive(Debug, Default)]
 struct PseudoHeaders {
-    method: Option<HeaderValue>,
-    scheme: Option<HeaderValue>,
-    authority: Option<HeaderValue>,
-    path: Option<HeaderValue>,
-    protocol: Option<HeaderValue>,
+    /// The values, one behind the other.
+    text: Vec<u8>,
+    method: Option<Span>,
+    scheme: Option<Span>,
+    authority: Option<Span>,
+    path: Option<Span>,
+    protocol: Option<Span>,
 }
 
 /// The pseudo-headers, parsed.
@@ -83,11 +85,12 @@ impl HeadFields {
     }
 
     /// Adds a field, and remembers whether it is malformed.
-    pub(super) fn add(&mut self, field: Field) {
+    pub(super) fn add(&mut self, field: Field<'_>) {
         self.size = self.size.saturating_add(field.size);
         let Some(value) = field.value else { return self.is_malformed = true };
+        let text = &mut self.pseudo.text;
         let pseudo = match field.name {
-            Name::Field(name) => return self.add_field(&name, &value),
+            Name::Field(name) => return self.add_field(name, value),
             Name::Invalid(_) | Name::Status => return self.is_malformed = true,
             Name::Method => &mut self.pseudo.method,
             Name::Scheme => &mut self.pseudo.scheme,
@@ -98,7 +101,9 @@ impl HeadFields {
         // Each pseudo-header may stand once, before all other fields.
         self.is_malformed |= pseudo.is_some() || !self.plain.is_empty() || self.cookie.is_some();
         if self.size <= self.max_size {
-            *pseudo = Some(value);
+            let start = text.len();
+            text.extend_from_slice(value);
+            *pseudo = Some(Span::new(start, text.len()));
         }
     }
 
@@ -108,19 +113,23 @@ impl HeadFields {
         self.has_unread |= bytes > 0;
     }
 
-    fn add_field(&mut self, name: &HeaderName, value: &HeaderValue) {
-        self.is_malformed |= is_connection_field(name) || *name == TE && value != "trailers";
+    fn add_field(&mut self, name: head::Name<'_>, value: &[u8]) {
+        self.is_malformed |= match name {
+            head::Name::Known(KnownName::TE) => value != b"trailers",
+            head::Name::Known(known) => OF_CONNECTIONS.has(known),
+            head::Name::Other(_) => false,
+        };
         if self.is_too_long() {
             return;
         }
-        if *name != COOKIE {
-            return self.plain.append_header(name, value);
+        if name != KnownName::COOKIE.into() {
+            return self.plain.append(name, value);
         }
         match &mut self.cookie {
-            None => self.cookie = Some(value.as_bytes().to_vec()),
+            None => self.cookie = Some(value.to_vec()),
             Some(cookie) => {
                 cookie.extend_from_slice(b"; ");
-                cookie.extend_from_slice(value.as_bytes());
+                cookie.extend_from_slice(value);
             }
         }
     }
@@ -159,22 +168,23 @@ impl HeadFields {
     }
 
     /// The fields as trailers; `None`: they are not valid trailers.
-    pub(super) fn into_trailers(self) -> Option<HeaderMap> {
+    pub(super) fn into_trailers(self) -> Option<Fields> {
         let is_valid = !self.is_malformed && self.pseudo.is_empty() && !self.is_too_long();
-        is_valid.then(|| self.plain.to_header_map())
+        is_valid.then_some(self.plain)
     }
 
     /// The refusal, with as much of the request as could be read.
     fn refused(self, status: StatusCode) -> ParsedHead {
-        let text = |value: &HeaderValue| value.to_str().ok().map(str::to_owned);
-        let path = self.pseudo.path.as_ref().and_then(text).filter(|path| path == "*" || path.starts_with('/'));
+        let text = |value: &[u8]| str::from_utf8(value).ok().filter(|text| text.is_ascii()).map(str::to_owned);
+        let path = self.pseudo.value(self.pseudo.path).and_then(text);
+        let path = path.filter(|path| path == "*" || path.starts_with('/'));
         let target = path.and_then(|path| RequestHead::to(Method::GET, &path).ok());
         ParsedHead::Refused(Box::new(RefusedHead {
             status,
-            method: self.pseudo.method.and_then(|method| Method::from_bytes(method.as_bytes()).ok()),
+            method: self.pseudo.value(self.pseudo.method).and_then(|method| Method::from_bytes(method).ok()),
             path: target.as_ref().map(|target| target.path().to_owned()),
             query: target.as_ref().and_then(|target| target.query().map(str::to_owned)),
-            host: self.pseudo.authority.as_ref().and_then(text),
+            host: self.pseudo.value(self.pseudo.authority).and_then(text),
             fields: self.plain,
         }))
     }
@@ -199,12 +209,16 @@ impl PseudoHeaders {
         all.iter().all(|one| one.is_none())
     }
 
+    fn value(&self, pseudo: Option<Span>) -> Option<&[u8]> {
+        pseudo.map(|span| &self.text[span.range()])
+    }
+
     /// The text of the target is kept beside the fields.
     fn parse(&self, fields: &mut Fields) -> Result<RequestLine, MalformedHead> {
-        let method = self.method.as_ref().ok_or(MalformedHead)?;
-        let mut method = Method::from_bytes(method.as_bytes()).map_err(|_| MalformedHead)?;
-        let protocol = self.protocol.as_ref().map(TunnelProtocol::of);
-        let authority = self.authority.as_ref().map(HeaderValue::as_bytes);
+        let method = self.value(self.method).ok_or(MalformedHead)?;
+        let mut method = Method::from_bytes(method).map_err(|_| MalformedHead)?;
+        let protocol = self.value(self.protocol).map(TunnelProtocol::of);
+        let authority = self.value(self.authority);
         if protocol.is_some() {
             if method != Method::CONNECT {
                 return Err(MalformedHead);
@@ -218,28 +232,29 @@ impl PseudoHeaders {
             }
             Target::of_authority(fields, authority.ok_or(MalformedHead)?)
         } else {
-            let scheme = self.scheme.as_ref().ok_or(MalformedHead)?;
-            let path = self.path.as_ref().ok_or(MalformedHead)?;
-            let path = str::from_utf8(path.as_bytes()).map_err(|_| MalformedHead)?;
-            Target::from_parts(fields, scheme.as_bytes(), authority, path)
+            let scheme = self.value(self.scheme).ok_or(MalformedHead)?;
+            let path = self.value(self.path).ok_or(MalformedHead)?;
+            let path = str::from_utf8(path).map_err(|_| MalformedHead)?;
+            Target::from_parts(fields, scheme, authority, path)
         };
         Ok(RequestLine { method, target: target.map_err(|_| MalformedHead)?, protocol })
     }
 }
 
 impl TunnelProtocol {
-    fn of(value: &HeaderValue) -> Self {
-        if value.as_bytes().eq_ignore_ascii_case(b"websocket") { Self::WebSocket } else { Self::Unknown }
+    fn of(value: &[u8]) -> Self {
+        if value.eq_ignore_ascii_case(b"websocket") { Self::WebSocket } else { Self::Unknown }
     }
 }
 
-/// Whether HTTP/2 forbids this field, which belongs to a connection of HTTP/1.1.
-fn is_connection_field(name: &HeaderName) -> bool {
-    match *name {
-        CONNECTION | TRANSFER_ENCODING | UPGRADE => true,
-        _ => matches!(name.as_str(), "keep-alive" | "proxy-connection"),
-    }
-}
+/// Fields that HTTP/2 forbids, which belong to a connection of HTTP/1.1.
+const OF_CONNECTIONS: NameSet = NameSet::of(&[
+    KnownName::CONNECTION,
+    KnownName::KEEP_ALIVE,
+    KnownName::PROXY_CONNECTION,
+    KnownName::TRANSFER_ENCODING,
+    KnownName::UPGRADE,
+]);
 
 /// A head this many times longer than allowed is an attack.
 pub(super) const ABUSE: usize = 4;

@@ -6,13 +6,13 @@ use std::mem;
 use std::sync::Arc;
 
 use h2::Reason;
-use http::HeaderMap;
 use parking_lot::Mutex;
 
 use super::head::{ABUSE, HeadFields, ParsedHead};
 use crate::listen::http2::frame_filter::{ClientStreams, HeadRole};
-use crate::wire::http2::hpack::HpackDecoder;
-use crate::wire::http2::{CONTINUATION, END_HEADERS, END_STREAM, FrameHeader, HEADERS};
+use crate::wire::head::Fields;
+use crate::wire::http2::hpack::{HpackDecoder, encoder};
+use crate::wire::http2::{CONTINUATION, END_HEADERS, END_STREAM, FrameHeader, HEADER_LENGTH, HEADERS};
 
 /// `GET http:/`, all that h2 learns of a request.
 const REQUEST: &[u8] = &[0x82, 0x86, 0x84];
@@ -110,65 +110,48 @@ impl HeadAssembler {
             return Ok(trailers(stream, ends, fields.into_trailers().as_ref()));
         }
         let head = fields.into_head(ends);
-        let mut block = REQUEST.to_vec();
-        let is_valid = match &head {
-            ParsedHead::Refused(_) => false,
+        let mut stub = StubFrame::new(REQUEST);
+        match &head {
+            ParsedHead::Refused(_) => stub.is_valid = false,
             ParsedHead::Request(head) => {
                 // h2 checks that the body has this length.
                 if let Some(length) = head.length.filter(|_| !ends) {
                     let mut digits = itoa::Buffer::new();
-                    literal(b"content-length", digits.format(length).as_bytes(), &mut block);
+                    encoder::literal(b"content-length", digits.format(length).as_bytes(), &mut stub.frame);
                 }
-                true
             }
-        };
+        }
         self.pending_heads.push(stream, head);
-        Ok(StubFrame { frame: frame(stream, ends, &block), is_valid })
+        Ok(stub.complete(stream, ends))
     }
 }
 
 /// Passes trailers to h2. Invalid ones are replaced by a field for which h2 resets the stream.
-fn trailers(stream: u32, ends: bool, fields: Option<&HeaderMap>) -> StubFrame {
-    let mut block = Vec::new();
-    for (name, value) in fields.into_iter().flatten() {
-        literal(name.as_str().as_bytes(), value.as_bytes(), &mut block);
+fn trailers(stream: u32, ends: bool, fields: Option<&Fields>) -> StubFrame {
+    let mut stub = StubFrame::new(&[]);
+    for field in fields.into_iter().flat_map(Fields::iter) {
+        encoder::literal(field.name.as_str().as_bytes(), field.value, &mut stub.frame);
     }
-    let is_valid = fields.is_some() && block.len() <= DEFAULT_MAX_FRAME;
-    if !is_valid {
-        block.clear();
-        literal(b"te", b"", &mut block);
+    stub.is_valid = fields.is_some() && stub.frame.len() <= HEADER_LENGTH + DEFAULT_MAX_FRAME;
+    if !stub.is_valid {
+        stub.frame.truncate(HEADER_LENGTH);
+        encoder::literal(b"te", b"", &mut stub.frame);
     }
-    StubFrame { frame: frame(stream, ends, &block), is_valid }
+    stub.complete(stream, ends)
 }
 
-fn frame(stream: u32, ends: bool, block: &[u8]) -> Vec<u8> {
-    let flags = END_HEADERS | if ends { END_STREAM } else { 0 };
-    let header = FrameHeader { length: block.len(), kind: HEADERS, flags, stream };
-    [&header.to_bytes(), block].concat()
-}
+impl StubFrame {
+    /// A frame whose header is still to be written.
+    fn new(block: &[u8]) -> Self {
+        Self { frame: [&[0; HEADER_LENGTH], block].concat(), is_valid: true }
+    }
 
-/// Encodes a field that no table keeps.
-fn literal(name: &[u8], value: &[u8], block: &mut Vec<u8>) {
-    block.push(0);
-    for text in [name, value] {
-        length(text.len(), block);
-        block.extend_from_slice(text);
+    fn complete(mut self, stream: u32, ends: bool) -> Self {
+        let flags = END_HEADERS | if ends { END_STREAM } else { 0 };
+        let header = FrameHeader { length: self.frame.len() - HEADER_LENGTH, kind: HEADERS, flags, stream };
+        self.frame[..HEADER_LENGTH].copy_from_slice(&header.to_bytes());
+        self
     }
-}
-
-/// Encodes an integer with a prefix of seven bits.
-fn length(mut length: usize, block: &mut Vec<u8>) {
-    let low = |number: usize| u8::try_from(number & 0x7f).unwrap_or_default();
-    if length < 0x7f {
-        return block.push(low(length));
-    }
-    block.push(0x7f);
-    length -= 0x7f;
-    while length > 0x7f {
-        block.push(low(length) | 0x80);
-        length >>= 7;
-    }
-    block.push(low(length));
 }
 
 // Passes heads from the filter that reads frames to the session that opens streams.

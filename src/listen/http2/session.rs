@@ -15,9 +15,10 @@ use super::frame_tap::FrameTap;
 use super::head::{Http2RequestHead, ParsedHead};
 use super::stream::RequestStream;
 use crate::listen::client_stream::Channel;
+use crate::listen::http2::frame_writer::WriteBacklog;
 use crate::listen::http2::head_assembler::PendingHeads;
 use crate::listen::http2::stream;
-use crate::listen::http2::stream::{Http2InterimSender, OpenStream, WriteBacklog};
+use crate::listen::http2::stream::{Http2InterimSender, OpenStream};
 use crate::listen::http2::tunnel::PendingTunnel;
 use crate::listen::{Connection, ConnectionSettings, IncomingBody, IncomingRequest, RefusedHead, RequestHandler};
 use crate::wire::http2::Body;
@@ -162,15 +163,13 @@ impl<'c, H: RequestHandler> Http2Session<'c, H> {
         self.connection.progress.begin();
         let status = refused.status;
         let is_malformed = status == StatusCode::BAD_REQUEST;
-        let refusal = self.handler.refuse(self.connection, refused);
-        let ends_with_head = !is_malformed && refusal.body.is_empty();
+        let (head, answer) = stream::refusal(status, self.handler.refuse(self.connection, refused));
+        let ends_with_head = !is_malformed && answer.is_empty();
         let open = OpenStream::new(self.connection, 0);
-        let Ok(mut stream) = respond.send_response(stream::refusal(status, &refusal), ends_with_head) else {
-            return;
-        };
-        if !refusal.body.is_empty() {
+        let Ok(mut stream) = stream::answer(&mut respond, head, ends_with_head, &self.backlog) else { return };
+        if !answer.is_empty() {
             // Fails if the stream has gone.
-            let _ = stream.send_data(refusal.body, !is_malformed);
+            let _ = stream.send_data(answer, !is_malformed);
         }
         if is_malformed {
             tokio::spawn(async move {

@@ -10,17 +10,18 @@ use std::task::{Context, Poll, Waker, ready};
 use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, SendStream};
-use http::header::{CONTENT_LENGTH, DATE};
 use http::{HeaderMap, StatusCode};
 use http_body::{Body, Frame};
 use parking_lot::Mutex;
 
+use crate::listen::http2::frame_writer::{SentHead, WriteBacklog};
 use crate::listen::http2::tunnel::PendingTunnel;
 use crate::listen::session::log_panic;
 use crate::listen::{Connection, ConnectionSettings, Refusal, Response, handler};
-use crate::wire::head::{KnownName, ResponseHead};
+use crate::wire::head::{Fields, KnownName, NameSet, ResponseHead};
 use crate::wire::http2::poll_room;
 use crate::words::coalesce::CoalescingBody;
+use crate::words::digits::push_decimal;
 use crate::words::timer::ProgressTimeout;
 
 /// The task of one stream. Dropped before the response is complete, it resets the stream; the connection and its other
@@ -86,10 +87,10 @@ where
     /// Sends the queued interim responses.
     fn send_interim(&mut self, cx: &Context<'_>) {
         for head in self.interim.take(cx) {
-            let response = interim(head);
-            self.backlog.add_head(response.headers());
+            let stub = stub(head.status);
+            self.backlog.add_head(self.respond.stream_id().as_u32(), interim(head));
             // A failure shows with the response.
-            let _ = self.respond.send_informational(response);
+            let _ = self.respond.send_informational(stub);
         }
     }
 
@@ -99,10 +100,7 @@ where
         let Response { head, body } = response;
         let opens_tunnel = head.status == StatusCode::SWITCHING_PROTOCOLS;
         let is_all = body.is_end_stream() && !opens_tunnel;
-        let head = response_head(head, &body);
-        self.backlog.answer(head.headers());
-        // Fails if the client has reset the stream.
-        let stream = self.respond.send_response(head, is_all).ok()?;
+        let stream = answer(&mut self.respond, response_head(head, &body), is_all, &self.backlog).ok()?;
         if opens_tunnel {
             self.tunnel.take()?.open(stream, self.open.clone(), self.backlog.clone());
             return None;
@@ -134,57 +132,79 @@ where
 
 // The heads of responses over HTTP/2.
 
-const CONNECTION_FIELDS: [KnownName; 6] = [
+/// Begins the answer of a stream. Fails if the client has reset the stream. `is_all`: no body follows.
+pub(super) fn answer(
+    respond: &mut SendResponse<Bytes>,
+    head: SentHead,
+    is_all: bool,
+    backlog: &WriteBacklog,
+) -> Result<SendStream<Bytes>, h2::Error> {
+    let stream = respond.stream_id().as_u32();
+    backlog.answer(stream, head);
+    let sent = respond.send_response(stub(StatusCode::OK), is_all);
+    if sent.is_err() {
+        backlog.forget(stream);
+    }
+    sent
+}
+
+/// What h2 is given in place of a head.
+fn stub(status: StatusCode) -> http::Response<()> {
+    let mut stub = http::Response::new(());
+    *stub.status_mut() = status;
+    stub
+}
+
+/// Fields of connections that speak HTTP/1.1.
+const OF_CONNECTIONS: NameSet = NameSet::of(&[
     KnownName::CONNECTION,
     KnownName::KEEP_ALIVE,
     KnownName::PROXY_CONNECTION,
     KnownName::TE,
     KnownName::TRANSFER_ENCODING,
     KnownName::UPGRADE,
-];
+]);
 
 /// Makes the head of a response: removes the fields of HTTP/1.1 connections, adds date and length.
-pub(super) fn response_head(mut head: ResponseHead, body: &impl Body) -> http::Response<()> {
+fn response_head(mut head: ResponseHead, body: &impl Body) -> SentHead {
     if head.status == StatusCode::SWITCHING_PROTOCOLS {
         // The status that opens a tunnel (RFC 8441, section 5).
         head.status = StatusCode::OK;
     }
-    let mut response = without_connection_fields(head);
-    let fields = response.headers_mut();
-    if !fields.contains_key(DATE) {
-        fields.insert(DATE, handler::value());
-    }
+    let fields = &mut head.fields;
+    fields.remove_any(OF_CONNECTIONS);
+    add_date(fields);
     if let Some(length) = body.size_hint().exact().filter(|_| !body.is_end_stream())
-        && !fields.contains_key(CONTENT_LENGTH)
+        && !fields.has(KnownName::CONTENT_LENGTH)
     {
-        fields.insert(CONTENT_LENGTH, length.into());
+        add_length(fields, length);
     }
-    response
+    SentHead { status: Some(head.status), fields: head.fields }
 }
 
 /// The head of an interim response.
-pub(super) fn interim(head: ResponseHead) -> http::Response<()> {
-    without_connection_fields(head)
+fn interim(mut head: ResponseHead) -> SentHead {
+    head.fields.remove_any(OF_CONNECTIONS);
+    SentHead { status: Some(head.status), fields: head.fields }
 }
 
-/// The head of the response to an invalid head.
-pub(super) fn refusal(status: StatusCode, Refusal { fields, body }: &Refusal) -> http::Response<()> {
-    let mut head = http::Response::new(());
-    *head.status_mut() = status;
-    *head.headers_mut() = fields.to_header_map();
-    head.headers_mut().insert(CONTENT_LENGTH, body.len().into());
-    head.headers_mut().insert(DATE, handler::value());
-    head
+/// The head of the response to an invalid head, and its body.
+pub(super) fn refusal(status: StatusCode, refusal: Refusal) -> (SentHead, Bytes) {
+    let Refusal { mut fields, body } = refusal;
+    fields.remove(KnownName::CONTENT_LENGTH);
+    add_length(&mut fields, body.len() as u64);
+    add_date(&mut fields);
+    (SentHead { status: Some(status), fields }, body)
 }
 
-fn without_connection_fields(mut head: ResponseHead) -> http::Response<()> {
-    for name in CONNECTION_FIELDS {
-        head.fields.remove(name);
+fn add_date(fields: &mut Fields) {
+    if !fields.has(KnownName::DATE) {
+        fields.append_with(KnownName::DATE, handler::write);
     }
-    let mut response = http::Response::new(());
-    *response.status_mut() = head.status;
-    *response.headers_mut() = head.fields.to_header_map();
-    response
+}
+
+fn add_length(fields: &mut Fields, length: u64) {
+    fields.append_with(KnownName::CONTENT_LENGTH, |text| push_decimal(text, length));
 }
 
 // Sends interim responses of HTTP/2.
@@ -249,83 +269,6 @@ impl Clone for OpenStream {
 impl Drop for OpenStream {
     fn drop(&mut self) {
         self.connection.progress.stream_closed(self.head);
-    }
-}
-
-// The bytes of responses that h2 was given and has not written to the socket yet.
-
-/// In bytes: many short responses, or the send buffers of a few streams.
-const MAX_BACKLOG: usize = 512 * 1024;
-
-/// In bytes: what each field counts beside its text (RFC 9113, section 6.5.2).
-const OVERHEAD: usize = 32;
-
-/// Counts these bytes, and the streams that wait until they are fewer. All of them fit into the client's windows, so they are
-/// written as soon as the client reads. The lock is for the compiler: connection and streams are on one core.
-#[derive(Clone, Debug, Default)]
-pub(super) struct WriteBacklog(Arc<Mutex<BacklogState>>);
-
-#[derive(Debug, Default)]
-struct BacklogState {
-    bytes: usize,
-    /// Streams whose answers have begun since that was asked.
-    answered: u32,
-    /// The tasks of waiting streams, in the order of their arrival.
-    streams: Vec<Waker>,
-}
-
-impl WriteBacklog {
-    /// Ready when there is room. A single part or head may exceed the limit.
-    pub(super) fn poll_room(&self, cx: &Context<'_>) -> Poll<()> {
-        let mut queue = self.0.lock();
-        if queue.bytes < MAX_BACKLOG {
-            return Poll::Ready(());
-        }
-        if !queue.streams.iter().any(|stream| stream.will_wake(cx.waker())) {
-            queue.streams.push(cx.waker().clone());
-        }
-        Poll::Pending
-    }
-
-    pub(super) fn add(&self, bytes: usize) {
-        self.0.lock().bytes += bytes;
-    }
-
-    /// Adds a head, as HTTP/2 counts its size.
-    pub(super) fn add_head(&self, fields: &HeaderMap) {
-        self.add(fields.iter().map(|(name, value)| name.as_str().len() + value.len() + OVERHEAD).sum());
-    }
-
-    /// The answer of a stream has begun.
-    pub(super) fn answer(&self, fields: &HeaderMap) {
-        self.add_head(fields);
-        self.0.lock().answered += 1;
-    }
-
-    /// How many answers have begun since the last call.
-    pub(super) fn take_answered(&self) -> u32 {
-        mem::take(&mut self.0.lock().answered)
-    }
-
-    /// Notes a write of any bytes to the socket.
-    pub(super) fn wrote(&self, bytes: usize) {
-        let mut queue = self.0.lock();
-        let left = queue.bytes.saturating_sub(bytes);
-        queue.set(left);
-    }
-
-    /// Everything is written.
-    pub(super) fn clear(&self) {
-        self.0.lock().set(0);
-    }
-}
-
-impl BacklogState {
-    fn set(&mut self, bytes: usize) {
-        self.bytes = bytes;
-        if bytes < MAX_BACKLOG {
-            mem::take(&mut self.streams).into_iter().for_each(Waker::wake);
-        }
     }
 }
 
@@ -414,8 +357,9 @@ where
             }
             Err(frame) => {
                 if let Ok(trailers) = frame.into_trailers() {
-                    self.backlog.add_head(&trailers);
-                    drop(self.stream.send_trailers(trailers));
+                    let head = SentHead { status: None, fields: Fields::from(&trailers) };
+                    self.backlog.add_head(self.stream.stream_id().as_u32(), head);
+                    drop(self.stream.send_trailers(HeaderMap::new()));
                     return true;
                 }
             }

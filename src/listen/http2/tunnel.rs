@@ -12,7 +12,8 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::oneshot;
 
-use crate::listen::http2::stream::{OpenStream, WriteBacklog};
+use crate::listen::http2::frame_writer::WriteBacklog;
+use crate::listen::http2::stream::OpenStream;
 use crate::listen::{OnUpgrade, Upgraded};
 use crate::wire::http2::poll_room;
 

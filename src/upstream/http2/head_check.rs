@@ -3,7 +3,6 @@
 use std::mem;
 use std::sync::Arc;
 
-use http::HeaderValue;
 use parking_lot::Mutex;
 
 use crate::wire::http2::hpack::{Field, HpackDecoder, Name};
@@ -42,10 +41,23 @@ struct PartialHead {
 /// The facts of the fields of a head or of trailers that the check needs.
 #[derive(Debug, Default)]
 struct HeadShape {
-    status: Option<HeaderValue>,
+    status: Option<ResponseKind>,
     has_fields: bool,
     /// It has a pseudo-field that is not `:status`, a second `:status` or a late one, or a name that is none.
     has_foreign: bool,
+}
+
+/// What a status says of the answers that may follow.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum ResponseKind {
+    Interim,
+    Final,
+}
+
+impl ResponseKind {
+    fn of(status: &[u8]) -> Self {
+        if status.starts_with(b"1") { Self::Interim } else { Self::Final }
+    }
 }
 
 impl HeadCheck {
@@ -139,12 +151,12 @@ impl PartialHead {
 }
 
 impl HeadShape {
-    fn add(&mut self, field: Field) {
+    fn add(&mut self, field: Field<'_>) {
         match field.name {
             Name::Field(_) => self.has_fields = true,
             Name::Status if self.status.is_none() && !self.has_fields => {
                 self.has_foreign |= field.value.is_none();
-                self.status = field.value;
+                self.status = field.value.map(ResponseKind::of);
             }
             _ => self.has_foreign = true,
         }
@@ -152,14 +164,12 @@ impl HeadShape {
 
     /// The state of a stream after a head or trailers. `ends`: so does the stream.
     fn follow(&self, state: ResponseState, ends: bool) -> ResponseState {
-        let malformed = match (state, &self.status) {
+        let malformed = match (state, self.status) {
             (ResponseState::HasHead, status) if self.has_foreign || status.is_some() => MalformedResponse::Trailers,
             (ResponseState::AwaitsHead, _) if self.has_foreign => MalformedResponse::ForeignField,
             (ResponseState::AwaitsHead, None) => MalformedResponse::NoStatus,
-            (ResponseState::AwaitsHead, Some(status)) if !status.as_bytes().starts_with(b"1") => {
-                return ResponseState::HasHead;
-            }
-            (ResponseState::AwaitsHead, Some(_)) if ends => MalformedResponse::InterimEnds,
+            (ResponseState::AwaitsHead, Some(ResponseKind::Final)) => return ResponseState::HasHead,
+            (ResponseState::AwaitsHead, Some(ResponseKind::Interim)) if ends => MalformedResponse::InterimEnds,
             _ => return state,
         };
         ResponseState::Malformed(malformed)

@@ -88,6 +88,15 @@ impl<'n> Name<'n> {
         KnownName::of(text.as_bytes()).map_or(Self::Other(text), Self::Known)
     }
 
+    /// `None`: the text is no token in lower case, or is longer than any name.
+    pub fn parse(text: &'n [u8]) -> Option<Self> {
+        if let Some(known) = KnownName::of(text) {
+            return Some(Self::Known(known));
+        }
+        let is_name = is_lower_token(text) && u16::try_from(text.len()).is_ok();
+        str::from_utf8(text).ok().filter(|_| is_name).map(Self::Other)
+    }
+
     pub fn as_str(self) -> &'n str {
         match self {
             Self::Known(name) => name.as_str(),
@@ -143,6 +152,10 @@ const IN_NAMES: [bool; 256] = {
 #[inline(never)]
 pub(super) fn lower_token(name: &mut [u8]) -> bool {
     name.make_ascii_lowercase();
+    is_lower_token(name)
+}
+
+fn is_lower_token(name: &[u8]) -> bool {
     !name.is_empty() && name.iter().fold(true, |all, byte| all & IN_NAMES[usize::from(*byte)])
 }
 
@@ -207,7 +220,7 @@ fn number<const N: usize>(word: [u8; N]) -> u64 {
 
 /// Whether this may be the value of a field: visible characters, blanks, tabs, and bytes above 0x7f. Counted without a
 /// branch, so that the compiler checks many bytes at once.
-pub(super) fn is_value(value: &[u8]) -> bool {
+pub fn is_value(value: &[u8]) -> bool {
     value.iter().fold(0_u8, |found, byte| found | u8::from(is_control(*byte))) == 0
 }
 

@@ -24,7 +24,8 @@ struct Client {
 impl Client {
     fn new() -> Self {
         let pending_heads = PendingHeads::default();
-        Self { frames: FrameFilter::new(4096, pending_heads.clone()), pending_heads, passed: Vec::new() }
+        let backlog = WriteBacklog::default();
+        Self { frames: FrameFilter::new(4096, pending_heads.clone(), backlog), pending_heads, passed: Vec::new() }
     }
 
     fn send(&mut self, bytes: &[u8]) {

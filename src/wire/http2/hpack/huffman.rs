@@ -6,34 +6,32 @@ use crate::wire::http2::hpack::InvalidHpack;
 pub(super) fn decode(code: &[u8], text: &mut Vec<u8>) -> Result<(), InvalidHpack> {
     // The bits that were read and are not used yet, from the highest down. Behind `count` of them may stand what comes next.
     let (mut rest, mut bits, mut count) = (code, 0_u64, 0_usize);
-    while let Some(word) = rest.first_chunk() {
+    let mut end = text.len();
+    // Room for the most that the code may stand for.
+    text.resize(end + code.len() * 8 / SHORTEST + AT_ONCE, 0);
+    while let (Some(word), Some(place)) = (rest.first_chunk(), text[end..].first_chunk_mut::<AT_ONCE>()) {
         bits |= u64::from_be_bytes(*word) >> count;
         let bytes = (u64::BITS as usize - 1 - count) / 8;
         rest = &rest[bytes..];
         count += bytes * 8;
-        let mut symbols = [0; AT_ONCE];
-        let mut found = 0;
-        for place in &mut symbols {
-            let (symbol, length) = short(bits);
-            if length == 0 {
-                break;
-            }
-            *place = symbol;
+        let before = count;
+        for symbol in place {
+            let length;
+            (*symbol, length) = short(bits);
             bits <<= length;
             count -= length;
-            found += 1;
+            // From a longer code on nothing is found any more.
+            end += usize::from(length > 0);
         }
-        if found == AT_ONCE {
-            text.extend_from_slice(&symbols);
-        } else if found > 0 {
-            text.extend_from_slice(&symbols[..found]);
-        } else {
+        if count == before {
             let (symbol, length) = long(bits).ok_or(InvalidHpack)?;
-            text.push(symbol);
+            text[end] = symbol;
+            end += 1;
             bits <<= length;
             count -= length;
         }
     }
+    text.truncate(end);
     loop {
         while count <= 56
             && let Some((byte, behind)) = rest.split_first()
@@ -81,6 +79,9 @@ const FEW: usize = 10;
 
 /// So many codes that the table knows are found in the bits of seven bytes.
 const AT_ONCE: usize = 56 / FEW;
+
+/// The length of the shortest codes.
+const SHORTEST: usize = 5;
 
 /// The length of the longest codes. One of them is the end-of-string symbol, which must not stand in a text.
 const LONGEST: usize = 31;

@@ -1,14 +1,14 @@
 //! Decodes fields from HPACK (RFC 7541), within the bounds of the block and of the dynamic table.
 
+pub mod encoder;
 mod huffman;
 mod table;
 
 use std::mem;
+use std::ops::Range;
 
-use bytes::Bytes;
-use http::{HeaderName, HeaderValue};
-
-use crate::wire::http2::hpack::table::Table;
+use crate::wire::head;
+use crate::wire::http2::hpack::table::{Entry, Table};
 
 /// The largest shift of an integer after its first byte. No length needs as many bits.
 const MAX_BITS: usize = 28;
@@ -23,7 +23,7 @@ const MAX_KEPT_TEXT: usize = 512;
 #[derive(Debug)]
 pub struct HpackDecoder {
     table: Table,
-    /// The last text that was decoded from Huffman code.
+    /// The texts of the last literal that were in Huffman code.
     text: Vec<u8>,
     /// No field of the current block was read yet.
     may_resize: bool,
@@ -69,20 +69,18 @@ impl HpackDecoder {
 
     /// Passes each complete field to `each`, and takes it off the front of the block. A field that is too long is
     /// skipped as far as it has arrived, and [`Self::take_skipped`] returns its size.
-    pub fn decode(&mut self, block: &mut &[u8], mut each: impl FnMut(Field)) -> Result<(), InvalidHpack> {
+    pub fn decode(&mut self, block: &mut &[u8], mut each: impl FnMut(Field<'_>)) -> Result<(), InvalidHpack> {
         while !block.is_empty() {
             let mut rest = *block;
             let read = match self.long {
-                Some(long) => self.skip(long, &mut rest).map(|()| None),
-                None => self.next(&mut rest),
+                Some(long) => self.skip(long, &mut rest),
+                None => self.next(&mut rest, &mut each),
             };
             match read {
-                Ok(Some(field)) => each(field),
-                Ok(None) => {}
+                Ok(()) => *block = rest,
                 Err(FieldError::Incomplete) => break,
                 Err(FieldError::Invalid) => return Err(InvalidHpack),
             }
-            *block = rest;
         }
         self.text.shrink_to(MAX_KEPT_TEXT);
         Ok(())
@@ -95,7 +93,7 @@ impl HpackDecoder {
         rest: &mut Vec<u8>,
         part: &[u8],
         is_last: bool,
-        each: impl FnMut(Field),
+        each: impl FnMut(Field<'_>),
     ) -> Result<(), InvalidHpack> {
         let joined;
         let mut block = if rest.is_empty() {
@@ -124,56 +122,61 @@ impl HpackDecoder {
         mem::take(&mut self.skipped)
     }
 
-    /// `None`: a new size of the table, which may come before the first field, or the start of a field that is skipped.
-    fn next(&mut self, rest: &mut &[u8]) -> Result<Option<Field>, FieldError> {
+    /// Reads a field, a new size of the table, which may come before the first field, or the start of a field that is skipped.
+    fn next(&mut self, rest: &mut &[u8], each: &mut impl FnMut(Field<'_>)) -> Result<(), FieldError> {
         let first = rest.first().copied().ok_or(FieldError::Incomplete)?;
-        let field = match first {
-            0x80.. => Some(self.table.get(integer(rest, 7)?)?.clone()),
-            0x40.. => {
-                let field = self.literal(rest, 6)?;
-                match &field {
-                    Some(field) => self.table.insert(field.clone()),
-                    // It is larger than the table.
-                    None => self.table.clear(),
+        match first {
+            0x80.. => each(self.table.get(integer(rest, 7)?)?),
+            0x40.. => match self.literal(rest, 6)? {
+                Some(literal) => {
+                    // Its name may stand in an entry that makes room for it.
+                    let entry = Entry::of(literal.field(&self.table, &self.text)?);
+                    each(entry.field());
+                    self.table.insert(entry);
                 }
-                field
-            }
+                // It is larger than the table.
+                None => self.table.clear(),
+            },
             0x20.. => {
                 let size = integer(rest, 5)?;
-                return if self.may_resize {
-                    Ok(self.table.resize(size).map(|()| None)?)
-                } else {
-                    Err(InvalidHpack.into())
-                };
+                return if self.may_resize { Ok(self.table.resize(size)?) } else { Err(InvalidHpack.into()) };
             }
             // A literal that is never indexed, or not indexed here: the same to us.
-            _ => self.literal(rest, 4)?,
-        };
+            _ => {
+                if let Some(literal) = self.literal(rest, 4)? {
+                    each(literal.field(&self.table, &self.text)?);
+                }
+            }
+        }
         self.may_resize = false;
-        Ok(field)
+        Ok(())
     }
 
     /// `None`: it is too long, and skipped from here on.
-    fn literal(&mut self, rest: &mut &[u8], prefix: u8) -> Result<Option<Field>, FieldError> {
+    fn literal<'r>(&mut self, rest: &mut &'r [u8], prefix: u8) -> Result<Option<Literal<'r>>, FieldError> {
+        self.text.clear();
         let (name, length) = match integer(rest, prefix)? {
             0 => {
-                let (length, text) = coded_length(rest)?;
+                let (length, behind) = coded_length(rest)?;
                 if length > self.longest {
-                    *rest = text;
+                    *rest = behind;
                     self.begin_to_skip(LongLiteral::Name(length), length);
                     return Ok(None);
                 }
-                (Name::parse(string(rest, &mut self.text)?), length)
+                (LiteralName::Written(string(rest, &mut self.text)?), length)
             }
-            index => (self.table.get(index)?.name.clone(), 0),
+            index => {
+                self.table.get(index)?;
+                (LiteralName::Indexed(index), 0)
+            }
         };
-        let (value, text) = coded_length(rest)?;
+        let (value, behind) = coded_length(rest)?;
         if length + value > self.longest {
-            *rest = text;
+            *rest = behind;
             self.begin_to_skip(LongLiteral::Value(value), length + value);
             return Ok(None);
         }
-        Ok(Some(Field::new(name, string(rest, &mut self.text)?)))
+        Ok(Some(Literal { name, value: string(rest, &mut self.text)? }))
     }
 
     fn begin_to_skip(&mut self, long: LongLiteral, length: usize) {
@@ -231,18 +234,18 @@ fn integer(rest: &mut &[u8], prefix: u8) -> Result<usize, FieldError> {
     Err(FieldError::Invalid)
 }
 
-/// Decodes a string, plain or in Huffman code (RFC 7541, section 5.2).
-fn string<'s, 'r: 's>(rest: &mut &'r [u8], text: &'s mut Vec<u8>) -> Result<&'s [u8], FieldError> {
+/// Decodes a string, plain or in Huffman code (RFC 7541, section 5.2). What was in Huffman code is appended to `text`.
+fn string<'r>(rest: &mut &'r [u8], text: &mut Vec<u8>) -> Result<Text<'r>, FieldError> {
     let is_coded = rest.first().is_some_and(|first| first & 0x80 != 0);
     let length = integer(rest, 7)?;
     let (string, behind) = rest.split_at_checked(length).ok_or(FieldError::Incomplete)?;
     *rest = behind;
     if !is_coded {
-        return Ok(string);
+        return Ok(Text::Plain(string));
     }
-    text.clear();
+    let start = text.len();
     huffman::decode(string, text)?;
-    Ok(text)
+    Ok(Text::Decoded(start..text.len()))
 }
 
 fn take(rest: &mut &[u8]) -> Result<u8, FieldError> {
@@ -251,23 +254,61 @@ fn take(rest: &mut &[u8]) -> Result<u8, FieldError> {
     Ok(*first)
 }
 
+/// A string of a literal: a part of the block, or of what was decoded from Huffman code.
+enum Text<'r> {
+    Plain(&'r [u8]),
+    Decoded(Range<usize>),
+}
+
+impl<'r> Text<'r> {
+    fn of(&self, decoded: &'r [u8]) -> &'r [u8] {
+        match self {
+            Self::Plain(text) => text,
+            Self::Decoded(range) => &decoded[range.clone()],
+        }
+    }
+}
+
+/// A literal that was read to its end.
+struct Literal<'r> {
+    name: LiteralName<'r>,
+    value: Text<'r>,
+}
+
+enum LiteralName<'r> {
+    /// The name of a field in the table.
+    Indexed(usize),
+    Written(Text<'r>),
+}
+
+impl<'r> Literal<'r> {
+    fn field(&self, table: &'r Table, decoded: &'r [u8]) -> Result<Field<'r>, InvalidHpack> {
+        let name = match &self.name {
+            LiteralName::Indexed(index) => table.get(*index)?.name,
+            LiteralName::Written(name) => Name::parse(name.of(decoded)),
+        };
+        Ok(Field::new(name, self.value.of(decoded)))
+    }
+}
+
 // One decoded field.
 
 /// In bytes: what each field counts beside its text.
 const OVERHEAD: usize = 32;
 
-/// A name and a value. Invalid ones are marked, so that the dynamic table can hold them like the others.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Field {
-    pub name: Name,
+/// A name and a value: they stand in the block, in the table, or in the memory of the decoder. Invalid ones are marked, so that
+/// the dynamic table can hold them like the others.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Field<'f> {
+    pub name: Name<'f>,
     /// `None`: the value has bytes that no value may have.
-    pub value: Option<HeaderValue>,
+    pub value: Option<&'f [u8]>,
     /// In bytes, as RFC 7541 (section 4.1) counts it.
     pub size: usize,
 }
 
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Name {
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Name<'f> {
     Method,
     Scheme,
     Authority,
@@ -277,31 +318,20 @@ pub enum Name {
     /// A name that no head may have: an unknown pseudo-header, capitals, bytes that HTTP/1.1 cannot carry. With its
     /// length.
     Invalid(usize),
-    Field(HeaderName),
+    Field(head::Name<'f>),
 }
 
-impl Field {
-    pub(super) fn new(name: Name, value: &[u8]) -> Self {
+impl<'f> Field<'f> {
+    fn new(name: Name<'f>, value: &'f [u8]) -> Self {
         let size = name.length() + value.len() + OVERHEAD;
-        Self { value: parse_value(value), name, size }
-    }
-
-    pub(super) fn of_static_table(name: &'static str, value: &'static str) -> Self {
-        let size = name.len() + value.len() + OVERHEAD;
-        Self { name: Name::parse(name.as_bytes()), value: Some(HeaderValue::from_static(value)), size }
+        // It may neither begin nor end with a blank (RFC 9113, section 8.2.1).
+        let is_valid = !matches!(value, [b' ' | b'\t', ..] | [.., b' ' | b'\t']) && head::is_value(value);
+        Self { name, value: is_valid.then_some(value), size }
     }
 }
 
-/// Checks a value. It may neither begin nor end with a blank (RFC 9113, section 8.2.1).
-fn parse_value(value: &[u8]) -> Option<HeaderValue> {
-    if let [b' ' | b'\t', ..] | [.., b' ' | b'\t'] = value {
-        return None;
-    }
-    HeaderValue::from_maybe_shared(Bytes::copy_from_slice(value)).ok()
-}
-
-impl Name {
-    pub(super) fn parse(name: &[u8]) -> Self {
+impl<'f> Name<'f> {
+    fn parse(name: &'f [u8]) -> Self {
         match name {
             b":method" => Self::Method,
             b":scheme" => Self::Scheme,
@@ -309,8 +339,7 @@ impl Name {
             b":path" => Self::Path,
             b":protocol" => Self::Protocol,
             b":status" => Self::Status,
-            name if name.iter().any(u8::is_ascii_uppercase) => Self::Invalid(name.len()),
-            name => HeaderName::from_bytes(name).map_or(Self::Invalid(name.len()), Self::Field),
+            name => head::Name::parse(name).map_or(Self::Invalid(name.len()), Self::Field),
         }
     }
 
@@ -339,7 +368,7 @@ pub struct InvalidHpack;
 pub mod fuzz {
     //! The fuzz target of this parser.
 
-    use super::{HpackDecoder, InvalidHpack};
+    use super::{Entry, HpackDecoder, InvalidHpack};
     use crate::words::corpus;
 
     /// Blocks of fields are read the same however they are split into frames, and every field costs the client at least
@@ -351,7 +380,7 @@ pub mod fuzz {
             for read in reads {
                 pending.extend_from_slice(read);
                 let mut rest = &pending[..];
-                decoder.decode(&mut rest, |field| fields.push(field))?;
+                decoder.decode(&mut rest, |field| fields.push(Entry::of(field)))?;
                 pending = rest.to_vec();
             }
             Ok::<_, InvalidHpack>((fields, pending))
