@@ -16,6 +16,7 @@ RUN if [ "$PROFILE" = dist ]; then \
     fi
 # Only the sources of the binary, so that a change of a configuration or of the documentation builds nothing.
 COPY Cargo.toml Cargo.lock build.rs ./
+COPY .cargo .cargo
 COPY benches benches
 COPY scripts scripts
 COPY src src
