@@ -1,5 +1,6 @@
 //! HTTP/2 with prior knowledge from the client, HTTP/1.1 to the application.
 
+use std::io::Write;
 use std::net::SocketAddr;
 
 use bytes::Bytes;
@@ -9,6 +10,8 @@ use http::{HeaderMap, Request, StatusCode};
 use tokio::net::TcpStream;
 
 use crate::forwarding::{cookie_lines, cookies};
+use crate::http2_abuse;
+use crate::http2_abuse::{HEADERS, SETTINGS, frame, read_frame, speaking};
 use crate::support::{Answer, Gateway, Origin, in_time, until};
 
 #[derive(Debug)]
@@ -26,10 +29,19 @@ pub(crate) fn over_http2<T>(gateway: &Gateway, conversation: impl AsyncFnOnce(Se
 
 /// The same where the gateway may be another one by then.
 pub(crate) fn over_http2_at<T>(address: SocketAddr, conversation: impl AsyncFnOnce(SendRequest<Bytes>) -> T) -> T {
+    over_http2_with(&client::Builder::new(), address, conversation)
+}
+
+/// The same with a client that is set up so.
+fn over_http2_with<T>(
+    client: &client::Builder,
+    address: SocketAddr,
+    conversation: impl AsyncFnOnce(SendRequest<Bytes>) -> T,
+) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(in_time("the conversation ends", async {
         let stream = TcpStream::connect(address).await.expect("the gateway accepts connections");
-        let (sender, connection) = client::handshake(stream).await.expect("HTTP/2 is spoken");
+        let (sender, connection) = client.handshake(stream).await.expect("HTTP/2 is spoken");
         tokio::spawn(connection);
         conversation(sender).await
     }))
@@ -90,6 +102,60 @@ fn an_answer_may_set_many_long_cookies() {
     let answered = over_http2(&gateway, async |sender| ask(&sender, get("http://a/"), None).await.expect("an answer"));
     let lines = answered.headers.get_all("set-cookie").iter().map(|line| line.to_str().expect("text"));
     assert!(lines.eq(cookie_lines()));
+}
+
+/// Some values come again, some do not, and together they are more than a table holds.
+fn fields_of_answer(number: usize) -> [(&'static str, String); 4] {
+    [
+        ("server", "an application".to_owned()),
+        ("vary", "v".repeat(number * 37 % 500)),
+        ("x-powered-by", (number % 3).to_string()),
+        ("x-own", "o".repeat(number % 2 * 200)),
+    ]
+}
+
+#[test]
+fn answers_are_read_whatever_table_the_client_keeps() {
+    let origin = Origin::answering(|received| {
+        let number = received.target.trim_start_matches('/').parse().expect("a number");
+        let fields = fields_of_answer(number);
+        Answer::new(200, &fields.each_ref().map(|(name, value)| (*name, value.as_str())), b"")
+    });
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    for size in [0, 100, 4095, 4096, 65_536] {
+        over_http2_with(client::Builder::new().header_table_size(size), gateway.address(), async |sender| {
+            for number in 0..60 {
+                let answered = ask(&sender, get(&format!("http://a/{number}")), None).await.expect("an answer");
+                for (name, value) in fields_of_answer(number) {
+                    let values: Vec<_> = answered.headers.get_all(name).iter().collect();
+                    assert_eq!(values, [value.as_str()], "{name} of answer {number}, with a table of {size} bytes");
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn a_client_may_give_its_table_up() {
+    let origin = Origin::answering(|_| Answer::new(200, &[("server", "an application")], b""));
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    let mut socket = speaking(&gateway);
+    let mut head_of = |before: &[u8], stream| {
+        socket.write_all(&[before, &http2_abuse::get(stream)].concat()).expect("the gateway listens");
+        loop {
+            if let (HEADERS, _, on, block) = read_frame(&mut socket) {
+                assert_eq!(on, stream);
+                return block;
+            }
+        }
+    };
+    let has_server = |block: &[u8]| memchr::memmem::find(block, b"an application").is_some();
+    assert!(has_server(&head_of(b"", 1)));
+    assert!(!has_server(&head_of(b"", 3)), "it is in the table by now");
+    let settings = frame(SETTINGS, 0, 0, &[0, 1, 0, 0, 0, 0]);
+    let without_table = head_of(&settings, 5);
+    assert_eq!(without_table[0], 0x20, "the table has no size any more");
+    assert!(has_server(&without_table) && has_server(&head_of(b"", 7)));
 }
 
 #[test]

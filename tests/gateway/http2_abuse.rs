@@ -53,7 +53,7 @@ pub(crate) fn stream(n: u32) -> u32 {
 }
 
 /// A connection after its preface and settings.
-fn speaking(gateway: &Gateway) -> TcpStream {
+pub(crate) fn speaking(gateway: &Gateway) -> TcpStream {
     let mut socket = gateway.connect().into_stream();
     socket.write_all(&[PREFACE, &frame(SETTINGS, 0, 0, b"")].concat()).expect("the gateway listens");
     socket
