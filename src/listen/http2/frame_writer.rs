@@ -235,6 +235,14 @@ impl WriteBacklog {
         queue.answered += 1;
     }
 
+    /// h2 has not taken the stub of the head that was added last on this stream.
+    pub(super) fn take_back_head(&self, stream: u32) {
+        let mut queue = self.0.lock();
+        if let Some(place) = queue.heads.iter().rposition(|(of, _)| *of == stream) {
+            queue.heads.remove(place);
+        }
+    }
+
     /// The stream was reset: h2 writes no head of it any more.
     pub(super) fn forget(&self, stream: u32) {
         let mut queue = self.0.lock();
@@ -387,6 +395,19 @@ mod tests {
         assert_eq!(backlog.0.lock().heads.len(), 0);
         backlog.clear();
         assert!(backlog.0.lock().reset.is_empty());
+    }
+
+    #[test]
+    fn a_head_whose_stub_h2_refuses_does_not_stand_for_another() {
+        let backlog = WriteBacklog::default();
+        backlog.add_head(1, head(Some(103), 5));
+        backlog.add_head(1, head(Some(103), 7));
+        backlog.take_back_head(1);
+        backlog.answer(1, head(Some(200), 10));
+        let bytes = frame(HEADERS, END_HEADERS, 1, b"\x88").repeat(2);
+        let written = written(&mut FrameWriter::new(backlog), &bytes, 100, 100);
+        let of = |status: &str, length| Seen::Head { stream: 1, ends: false, status: Some(status.into()), length };
+        assert_eq!(seen(&written), [of("103", 5), of("200", 10)]);
     }
 
     #[test]

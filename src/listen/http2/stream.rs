@@ -87,10 +87,12 @@ where
     /// Sends the queued interim responses.
     fn send_interim(&mut self, cx: &Context<'_>) {
         for head in self.interim.take(cx) {
-            let stub = stub(head.status);
-            self.backlog.add_head(self.respond.stream_id().as_u32(), interim(head));
+            let (stream, stub) = (self.respond.stream_id().as_u32(), stub(head.status));
+            self.backlog.add_head(stream, interim(head));
             // A failure shows with the response.
-            let _ = self.respond.send_informational(stub);
+            if self.respond.send_informational(stub).is_err() {
+                self.backlog.take_back_head(stream);
+            }
         }
     }
 
@@ -143,7 +145,7 @@ pub(super) fn answer(
     backlog.answer(stream, head);
     let sent = respond.send_response(stub(StatusCode::OK), is_all);
     if sent.is_err() {
-        backlog.forget(stream);
+        backlog.take_back_head(stream);
     }
     sent
 }
@@ -357,9 +359,11 @@ where
             }
             Err(frame) => {
                 if let Ok(trailers) = frame.into_trailers() {
-                    let head = SentHead { status: None, fields: Fields::from(&trailers) };
-                    self.backlog.add_head(self.stream.stream_id().as_u32(), head);
-                    drop(self.stream.send_trailers(HeaderMap::new()));
+                    let stream = self.stream.stream_id().as_u32();
+                    self.backlog.add_head(stream, SentHead { status: None, fields: Fields::from(&trailers) });
+                    if self.stream.send_trailers(HeaderMap::new()).is_err() {
+                        self.backlog.take_back_head(stream);
+                    }
                     return true;
                 }
             }
