@@ -39,6 +39,15 @@ fn nothing_unwanted_is_compiled() {
 }
 
 #[test]
+fn random_numbers_come_from_the_system_alone() {
+    // What would gather entropy from the time of computations has names that begin so.
+    let binary = fs::read(env!("CARGO_BIN_EXE_portcullis")).expect("it is built for this test");
+    let has = |symbol: &[u8]| memchr::memmem::find(&binary, symbol).is_some();
+    assert!(has(b"RAND_bytes"), "the binary has no names");
+    assert!(!has(b"jent_"), "`.cargo/config.toml` did not reach the build of the library of cryptography");
+}
+
+#[test]
 fn the_fuzz_targets_share_the_dependencies_that_are_checked() {
     // In other profiles, or with other settings, all of them would be compiled a second time.
     let profile = |manifest: &str| -> Vec<String> {
