@@ -105,7 +105,7 @@ impl Client {
         }
     }
 
-    /// The `X-Request-ID` of the first answer on this connection, which is in no table, and in no Huffman code.
+    /// The `X-Request-ID` of the first answer on this connection: later ones name the field by its number in a table.
     pub(crate) fn request_id(&self) -> Option<String> {
         let name = b"\x0cx-request-id";
         let at = memchr::memmem::find(&self.answer, name)? + name.len();

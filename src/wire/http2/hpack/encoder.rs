@@ -69,16 +69,19 @@ impl HpackEncoder {
 
     fn encode_known(&mut self, name: KnownName, value: &[u8], block: &mut Vec<u8>) {
         let in_static_table = usize::from(STATIC_NAMES[name.number()]);
-        let is_kept = !VOLATILE.has(name);
-        let Some(table) = self.table.as_mut().filter(|_| is_kept) else {
-            let kind = if name == KnownName::SET_COOKIE { NEVER_INDEXED } else { NOT_INDEXED };
+        let kind = if SECRET.has(name) { NEVER_INDEXED } else { NOT_INDEXED };
+        let Some(table) = self.table.as_mut().filter(|_| kind == NOT_INDEXED) else {
             return literal_of(kind, in_static_table, name, value, block);
         };
+        let named = if in_static_table > 0 { in_static_table } else { table.newest(name).unwrap_or(0) };
+        // The first one is kept for its name, if that has no index yet.
+        if VOLATILE.has(name) && named > 0 {
+            return literal_of(kind, named, name, value, block);
+        }
         if let Some(index) = table.find(name, value) {
             return integer(index, 7, 0x80, block);
         }
-        let named = if in_static_table > 0 { in_static_table } else { table.newest(name).unwrap_or(0) };
-        let kind = if table.insert(name, value) { INDEXED } else { NOT_INDEXED };
+        let kind = if table.insert(name, value) { INDEXED } else { kind };
         literal_of(kind, named, name, value, block);
     }
 }
@@ -138,7 +141,10 @@ fn integer(mut number: usize, prefix: u8, kind: u8, block: &mut Vec<u8>) {
 
 // The table of what was sent.
 
-/// The values of these seldom come again, or are secret.
+/// Values that no table keeps: how much of them is guessed could be seen from the length of answers.
+const SECRET: NameSet = NameSet::of(&[KnownName::SET_COOKIE, KnownName::X_CSRF_TOKEN]);
+
+/// The values of these seldom come again.
 const VOLATILE: NameSet = NameSet::of(&[
     KnownName::AGE,
     KnownName::CONTENT_LENGTH,
@@ -153,8 +159,6 @@ const VOLATILE: NameSet = NameSet::of(&[
     KnownName::RETRY_AFTER,
     KnownName::SEC_WEBSOCKET_ACCEPT,
     KnownName::SERVER_TIMING,
-    KnownName::SET_COOKIE,
-    KnownName::X_CSRF_TOKEN,
     KnownName::X_RATELIMIT_REMAINING,
     KnownName::X_RATELIMIT_RESET,
     KnownName::X_REQUEST_ID,
@@ -299,6 +303,18 @@ mod tests {
     }
 
     #[test]
+    fn a_value_that_seldom_comes_again_is_kept_once_for_its_name() {
+        let mut encoder = HpackEncoder::default();
+        assert_eq!(encode(&mut encoder, 200, &[("x-request-id", b"a")]), b"\x88\x40\x0cx-request-id\x01a");
+        assert_eq!(encode(&mut encoder, 200, &[("x-request-id", b"b")]), b"\x88\x0f\x2f\x01b");
+        assert_eq!(encode(&mut encoder, 200, &[("x-request-id", b"a")]), b"\x88\x0f\x2f\x01a");
+        // A secret is not, and its name stands there each time.
+        for _ in 0..2 {
+            assert_eq!(encode(&mut encoder, 200, &[("x-csrf-token", b"s")]), b"\x88\x10\x0cx-csrf-token\x01s");
+        }
+    }
+
+    #[test]
     fn who_keeps_no_table_gets_literals() {
         let mut encoder = HpackEncoder::default();
         let lines: [(&str, &[u8]); 2] = [("server", b"a"), ("set-cookie", b"b")];
@@ -327,7 +343,7 @@ mod tests {
                     prop::sample::select(vec![103_u16, 200, 304, 429]),
                     prop::collection::vec(
                         (
-                            prop::sample::select(vec!["server", "content-type", "set-cookie", "vary", "x-own", "x-powered-by"]),
+                            prop::sample::select(vec!["server", "etag", "set-cookie", "vary", "x-own", "x-powered-by", "x-request-id"]),
                             prop::sample::select(vec![0_usize, 1, 2, 3, 130, 1500, 5000]),
                         ),
                         0..8,
