@@ -10,6 +10,7 @@ use super::head_assembler::{HeadAssembler, StubFrame};
 use crate::listen::http2::frame_tap::FrameBudget;
 use crate::listen::http2::frame_writer::WriteBacklog;
 use crate::listen::http2::head_assembler::PendingHeads;
+use crate::wire::http2::hpack::DEFAULT_TABLE_SIZE;
 use crate::wire::http2::{
     ACK, DATA, END_STREAM, FrameHeader, HEADER_LENGTH, HEADERS, MAX_PAYLOAD, PING, PREFACE, PRIORITY_FRAME, RST_STREAM,
     SETTINGS, UNKNOWN, WINDOW_UPDATE,
@@ -18,10 +19,8 @@ use crate::wire::http2::{
 /// The error code for a client that sends more control frames than its budget allows.
 const TOO_MANY: Reason = Reason::ENHANCE_YOUR_CALM;
 
-/// The setting of the size of the table for HPACK, and its default (RFC 9113, section 6.5.2).
+/// The setting of the size of the table for HPACK (RFC 9113, section 6.5.2).
 const HEADER_TABLE_SIZE: u16 = 1;
-
-const DEFAULT_TABLE_SIZE: u32 = 4096;
 
 /// A quarter of the unread data frames of the smallest size that h2 allows.
 const MAX_DATA_IN_A_ROW: u32 = 128;
@@ -178,7 +177,7 @@ impl FrameFilter {
         for setting in mem::take(&mut self.payload).as_chunks().0 {
             let [kind @ .., first, second, third, fourth]: [u8; 6] = *setting;
             let value = u32::from_be_bytes([first, second, third, fourth]);
-            if u16::from_be_bytes(kind) == HEADER_TABLE_SIZE && value < DEFAULT_TABLE_SIZE {
+            if u16::from_be_bytes(kind) == HEADER_TABLE_SIZE && (value as usize) < DEFAULT_TABLE_SIZE {
                 self.backlog.keep_small_table();
             }
         }

@@ -10,6 +10,7 @@ use http::StatusCode;
 use parking_lot::Mutex;
 
 use crate::wire::head::Fields;
+use crate::wire::http2::hpack::OVERHEAD;
 use crate::wire::http2::hpack::encoder::HpackEncoder;
 use crate::wire::http2::{
     CONTINUATION, END_HEADERS, END_STREAM, FrameHeader, HEADER_LENGTH, HEADERS, MAX_PAYLOAD, RST_STREAM,
@@ -168,9 +169,6 @@ impl FrameWriter {
 /// In bytes: many short responses, or the send buffers of a few streams.
 const MAX_BACKLOG: usize = 512 * 1024;
 
-/// In bytes: what each field counts beside its text (RFC 9113, section 6.5.2).
-const OVERHEAD: usize = 32;
-
 /// The head of a response, or trailers.
 #[derive(Debug)]
 pub(super) struct SentHead {
@@ -186,8 +184,9 @@ impl SentHead {
     }
 }
 
-/// Keeps the heads of responses, counts their bytes and those of the bodies, and the streams that wait until these are fewer. All of them fit into the client's windows, so they are
-/// written as soon as the client reads. The lock is for the compiler: connection and streams are on one core.
+/// Keeps the heads of responses, and counts their bytes and those of the bodies. Streams wait here until these are fewer. All of
+/// them fit into the client's windows, so they are written as soon as the client reads. The lock is for the compiler: connection and
+/// streams are on one core.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WriteBacklog(Arc<Mutex<BacklogState>>);
 

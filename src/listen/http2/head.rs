@@ -4,7 +4,8 @@ use http::{Method, StatusCode, Version};
 
 use crate::listen::RefusedHead;
 use crate::wire::head;
-use crate::wire::head::{Fields, KnownName, NameSet, RequestHead, Span, Target};
+use crate::wire::head::{Fields, KnownName, RequestHead, Span, Target};
+use crate::wire::http2::OF_CONNECTIONS;
 use crate::wire::http2::hpack::{Field, Name};
 
 /// A head that was read to its end.
@@ -246,15 +247,6 @@ impl TunnelProtocol {
         if value.eq_ignore_ascii_case(b"websocket") { Self::WebSocket } else { Self::Unknown }
     }
 }
-
-/// Fields that HTTP/2 forbids, which belong to a connection of HTTP/1.1.
-const OF_CONNECTIONS: NameSet = NameSet::of(&[
-    KnownName::CONNECTION,
-    KnownName::KEEP_ALIVE,
-    KnownName::PROXY_CONNECTION,
-    KnownName::TRANSFER_ENCODING,
-    KnownName::UPGRADE,
-]);
 
 /// A head this many times longer than allowed is an attack.
 pub(super) const ABUSE: usize = 4;

@@ -18,8 +18,8 @@ use crate::listen::http2::frame_writer::{SentHead, WriteBacklog};
 use crate::listen::http2::tunnel::PendingTunnel;
 use crate::listen::session::log_panic;
 use crate::listen::{Connection, ConnectionSettings, Refusal, Response, handler};
-use crate::wire::head::{Fields, KnownName, NameSet, ResponseHead};
-use crate::wire::http2::poll_room;
+use crate::wire::head::{Fields, KnownName, ResponseHead};
+use crate::wire::http2::{OF_CONNECTIONS, poll_room};
 use crate::words::coalesce::CoalescingBody;
 use crate::words::digits::push_decimal;
 use crate::words::timer::ProgressTimeout;
@@ -157,16 +157,6 @@ fn stub(status: StatusCode) -> http::Response<()> {
     stub
 }
 
-/// Fields of connections that speak HTTP/1.1.
-const OF_CONNECTIONS: NameSet = NameSet::of(&[
-    KnownName::CONNECTION,
-    KnownName::KEEP_ALIVE,
-    KnownName::PROXY_CONNECTION,
-    KnownName::TE,
-    KnownName::TRANSFER_ENCODING,
-    KnownName::UPGRADE,
-]);
-
 /// Makes the head of a response: removes the fields of HTTP/1.1 connections, adds date and length.
 fn response_head(mut head: ResponseHead, body: &impl Body) -> SentHead {
     if head.status == StatusCode::SWITCHING_PROTOCOLS {
@@ -174,7 +164,7 @@ fn response_head(mut head: ResponseHead, body: &impl Body) -> SentHead {
         head.status = StatusCode::OK;
     }
     let fields = &mut head.fields;
-    fields.remove_any(OF_CONNECTIONS);
+    remove_fields_of_connections(fields);
     add_date(fields);
     if let Some(length) = body.size_hint().exact().filter(|_| !body.is_end_stream())
         && !fields.has(KnownName::CONTENT_LENGTH)
@@ -186,7 +176,7 @@ fn response_head(mut head: ResponseHead, body: &impl Body) -> SentHead {
 
 /// The head of an interim response.
 fn interim(mut head: ResponseHead) -> SentHead {
-    head.fields.remove_any(OF_CONNECTIONS);
+    remove_fields_of_connections(&mut head.fields);
     SentHead { status: Some(head.status), fields: head.fields }
 }
 
@@ -197,6 +187,11 @@ pub(super) fn refusal(status: StatusCode, refusal: Refusal) -> (SentHead, Bytes)
     add_length(&mut fields, body.len() as u64);
     add_date(&mut fields);
     (SentHead { status: Some(status), fields }, body)
+}
+
+fn remove_fields_of_connections(fields: &mut Fields) {
+    fields.remove_any(OF_CONNECTIONS);
+    fields.remove(KnownName::TE);
 }
 
 fn add_date(fields: &mut Fields) {

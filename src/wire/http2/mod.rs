@@ -10,6 +10,8 @@ use bytes::Bytes;
 use h2::{RecvStream, SendStream};
 use http_body::{Frame, SizeHint};
 
+use crate::wire::head::{KnownName, NameSet};
+
 // The layout of HTTP/2 frames.
 
 /// The first bytes of a client that speaks HTTP/2 without negotiation.
@@ -88,6 +90,15 @@ impl FrameHeader {
         rest.get(before..rest.len().checked_sub(padding)?)
     }
 }
+
+/// Fields that HTTP/2 forbids, which belong to a connection of HTTP/1.1 (RFC 9113, section 8.2.2). `TE` is allowed in requests.
+pub const OF_CONNECTIONS: NameSet = NameSet::of(&[
+    KnownName::CONNECTION,
+    KnownName::KEEP_ALIVE,
+    KnownName::PROXY_CONNECTION,
+    KnownName::TRANSFER_ENCODING,
+    KnownName::UPGRADE,
+]);
 
 // Incoming bodies, and waiting for the window of outgoing ones.
 

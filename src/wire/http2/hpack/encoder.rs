@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 use http::StatusCode;
 
 use crate::wire::head::{Field, KnownName, Name, NameSet};
-use crate::wire::http2::hpack::OVERHEAD;
-use crate::wire::http2::hpack::table::{MAX_SIZE, STATIC_TEXTS};
+use crate::wire::http2::hpack::table::STATIC_TEXTS;
+use crate::wire::http2::hpack::{DEFAULT_TABLE_SIZE, OVERHEAD};
 use crate::words::digits::push_decimal;
 
 /// What a literal does to the tables: a prefix, and the bits above it (RFC 7541, section 6.2).
@@ -225,10 +225,10 @@ impl SentTable {
     /// `false`: the field is larger than the table, and is not put there.
     fn insert(&mut self, name: KnownName, value: &[u8]) -> bool {
         let size = name.as_str().len() + value.len() + OVERHEAD;
-        if size > MAX_SIZE {
+        if size > DEFAULT_TABLE_SIZE {
             return false;
         }
-        while self.size + size > MAX_SIZE
+        while self.size + size > DEFAULT_TABLE_SIZE
             && let Some(oldest) = self.entries.pop_back()
         {
             self.size -= oldest.size;

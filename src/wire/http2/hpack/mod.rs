@@ -8,6 +8,7 @@ use std::mem;
 use std::ops::Range;
 
 use crate::wire::head;
+pub use crate::wire::http2::hpack::table::DEFAULT_TABLE_SIZE;
 use crate::wire::http2::hpack::table::{Entry, Table};
 
 /// The largest shift of an integer after its first byte. No length needs as many bits.
@@ -294,7 +295,7 @@ impl<'r> Literal<'r> {
 // One decoded field.
 
 /// In bytes: what each field counts beside its text.
-const OVERHEAD: usize = 32;
+pub const OVERHEAD: usize = 32;
 
 /// A name and a value: they stand in the block, in the table, or in the memory of the decoder. Invalid ones are marked, so that
 /// the dynamic table can hold them like the others.

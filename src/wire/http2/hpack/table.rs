@@ -16,7 +16,7 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn new() -> Self {
-        Self { entries: VecDeque::new(), size: 0, max: MAX_SIZE }
+        Self { entries: VecDeque::new(), size: 0, max: DEFAULT_TABLE_SIZE }
     }
 
     pub(super) fn get(&self, index: usize) -> Result<Field<'_>, InvalidHpack> {
@@ -43,7 +43,7 @@ impl Table {
     }
 
     pub(super) fn resize(&mut self, max: usize) -> Result<(), InvalidHpack> {
-        if max > MAX_SIZE {
+        if max > DEFAULT_TABLE_SIZE {
             return Err(InvalidHpack);
         }
         self.max = max;
@@ -97,7 +97,7 @@ impl Entry {
 }
 
 /// In bytes: the default of `SETTINGS_HEADER_TABLE_SIZE`, which we do not change.
-pub(super) const MAX_SIZE: usize = 4096;
+pub const DEFAULT_TABLE_SIZE: usize = 4096;
 
 /// The static table (RFC 7541, appendix A).
 static STATIC_TABLE: LazyLock<[Field<'static>; 61]> =
