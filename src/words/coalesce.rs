@@ -7,7 +7,7 @@ use std::io::IoSlice;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
 use tokio::io::AsyncWrite;
 
@@ -203,6 +203,26 @@ impl BodyBuffer {
 
 /// In bytes. Measured on loopback: it saves 0.2 microseconds up to here, and nothing at four times as much.
 const WORTH_COPYING: usize = 4096;
+
+/// A buffer for output has at most so many parts: small ones that were joined, a large one, and small ones behind it.
+const MAX_PARTS: usize = 3;
+
+/// Writes once from a buffer that is not empty, and takes off what was written.
+pub fn poll_write_from<S: AsyncWrite>(
+    buffer: &mut impl Buf,
+    socket: Pin<&mut S>,
+    cx: &mut Context<'_>,
+) -> Poll<io::Result<()>> {
+    let mut slices = [IoSlice::new(b""); MAX_PARTS];
+    let count = buffer.chunks_vectored(&mut slices);
+    match ready!(socket.poll_write_vectored(cx, &slices[..count]))? {
+        0 => Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+        written => {
+            buffer.advance(written);
+            Poll::Ready(Ok(()))
+        }
+    }
+}
 
 /// Writes the slices in their order, as far as the socket takes them.
 pub fn poll_write_coalesced<S: AsyncWrite>(

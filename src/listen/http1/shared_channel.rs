@@ -1,6 +1,5 @@
 //! A client's connection, shared by the session and by the body of the current request.
 
-use std::io::IoSlice;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
@@ -18,6 +17,7 @@ use crate::listen::{Connection, IncomingBodyError};
 use crate::wire::head::ResponseHead;
 use crate::wire::http1::grammar::{BodyDecoder, BodyLength, IncompleteBody, Sender, WriteBuffer};
 use crate::wire::http1::server;
+use crate::words::coalesce::poll_write_from;
 
 #[derive(Debug)]
 pub(super) struct SharedChannel {
@@ -297,14 +297,8 @@ impl SharedChannel {
         self.may_send_interim = false;
         ready!(self.poll_interim(cx))?;
         let mut channel = channel(&mut self.channel)?;
-        while out.has_remaining() {
-            let mut slices = [IoSlice::new(b""); MAX_SLICES];
-            let count = out.chunks_vectored(&mut slices);
-            let written = ready!(channel.as_mut().poll_write_vectored(cx, &slices[..count]))?;
-            if written == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-            }
-            out.advance(written);
+        while !out.is_empty() {
+            ready!(poll_write_from(out, channel.as_mut(), cx))?;
         }
         channel.poll_flush(cx)
     }
@@ -348,9 +342,6 @@ fn channel(channel: &mut Option<Channel>) -> io::Result<Pin<&mut Channel>> {
 
 /// In bytes: further interim responses are dropped while the client has not read so much.
 const MAX_INTERIM: usize = 8 * 1024;
-
-/// The most slices that a write buffer has.
-const MAX_SLICES: usize = 3;
 
 /// In bytes: several such parts may wait for a slow application.
 const BODY_READ_SIZE: usize = 16 * 1024;

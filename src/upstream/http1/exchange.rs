@@ -11,7 +11,7 @@ use http::{Method, StatusCode};
 use http_body::Body;
 use tokio::io::AsyncWrite;
 use tokio::time::Instant;
-use tokio_util::io::{poll_read_buf, poll_write_buf};
+use tokio_util::io::poll_read_buf;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{Http1Connection, Http1ResponseBody};
@@ -23,6 +23,7 @@ use crate::wire::head::ResponseHead;
 use crate::wire::http1::client;
 use crate::wire::http1::client::{InvalidResponse, ParsedResponse};
 use crate::wire::http1::grammar::{BodyEncoder, HeadScanner, WriteBuffer};
+use crate::words::coalesce::poll_write_from;
 use crate::words::timer::LazyTimer;
 use crate::words::turn;
 
@@ -294,9 +295,9 @@ impl RequestWriter {
         loop {
             let filled = self.poll_fill(body, cx)?;
             while !self.buffer.is_empty() {
-                let written = poll_write_buf(stream.as_mut(), cx, &mut self.buffer);
+                let written = poll_write_from(&mut self.buffer, stream.as_mut(), cx);
                 self.is_blocked = written.is_pending();
-                if !matches!(ready!(written), Ok(1..)) {
+                if ready!(written).is_err() {
                     self.give_up();
                     return Poll::Ready(Err(WriteError::Connection));
                 }
