@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use crate::wire::head::{Fields, KnownName};
 
@@ -58,8 +58,10 @@ impl Language {
         }
     }
 
+    /// In any case. Read for every page, so that tags, all of two letters, are compared as numbers.
     pub fn from_tag(tag: &[u8]) -> Option<Self> {
-        Self::ALL.into_iter().find(|language| language.tag().as_bytes().eq_ignore_ascii_case(tag))
+        let lower = <[u8; 2]>::try_from(tag).ok()?.map(|letter| letter.to_ascii_lowercase());
+        Self::ALL.into_iter().find(|language| language.tag().as_bytes().first_chunk() == Some(&lower))
     }
 
     /// The position of the plural form for a count, by the rules of CLDR for whole numbers. The script of the page asks the
@@ -99,10 +101,11 @@ fn negotiate<'h>(lines: impl Iterator<Item = &'h [u8]>) -> Option<Language> {
         if length > MAX_ACCEPT_LANGUAGE {
             return None;
         }
-        // A list may have empty elements.
-        for range in line.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|range| !range.is_empty()) {
-            let (range, quality) = weighted(range)?;
-            let (primary, is_whole) = primary_subtag(range)?;
+        let mut rest = line.trim_ascii();
+        while !rest.is_empty() {
+            let range;
+            (range, rest) = LanguageRange::take(rest)?;
+            let Some(LanguageRange { primary, is_whole, quality }) = range else { continue };
             if primary == b"*" {
                 any = any.max(Some(quality));
             } else if let Some(language) = Language::from_tag(primary) {
@@ -127,25 +130,51 @@ fn negotiate<'h>(lines: impl Iterator<Item = &'h [u8]>) -> Option<Language> {
     }
 }
 
-/// A range and its weight.
-fn weighted(range: &[u8]) -> Option<(&[u8], u16)> {
-    let mut parts = range.splitn(2, |byte| *byte == b';').map(<[u8]>::trim_ascii);
-    let range = parts.next()?;
-    let Some(weight) = parts.next() else { return Some((range, MAX_QUALITY)) };
-    let (b"q=" | b"Q=", value) = weight.split_at_checked(2)? else { return None };
-    Some((range, quality(value)?))
+/// A range of languages (RFC 4647, section 2.1) with its weight.
+struct LanguageRange<'h> {
+    primary: &'h [u8],
+    /// It has no other subtag.
+    is_whole: bool,
+    /// In thousandths.
+    quality: u16,
 }
 
-/// The first subtag of a well-formed range, and whether it is the whole range.
-fn primary_subtag(range: &[u8]) -> Option<(&[u8], bool)> {
-    if range == b"*" {
-        return Some((range, true));
+impl<'h> LanguageRange<'h> {
+    /// Takes an element off a list, with the comma behind it; the element of a list may be empty. `None`: it is malformed.
+    /// Every page for a browser reads a list, so that each byte is looked at once.
+    fn take(list: &'h [u8]) -> Option<(Option<Self>, &'h [u8])> {
+        if let [b',', rest @ ..] = list {
+            return Some((None, rest.trim_ascii_start()));
+        }
+        let (primary, mut rest) = match list {
+            [b'*', rest @ ..] => (&list[..1], rest),
+            _ => take_subtag(list, u8::is_ascii_alphabetic)?,
+        };
+        let mut is_whole = true;
+        while let ([b'-', after @ ..], true) = (rest, primary != b"*") {
+            (_, rest) = take_subtag(after, u8::is_ascii_alphanumeric)?;
+            is_whole = false;
+        }
+        let mut quality = MAX_QUALITY;
+        if let [b';', weight @ ..] = rest.trim_ascii_start() {
+            let (b"q=" | b"Q=", value) = weight.trim_ascii_start().split_at_checked(2)? else { return None };
+            let length = value.iter().take_while(|byte| matches!(byte, b'0'..=b'9' | b'.')).count();
+            quality = self::quality(&value[..length])?;
+            rest = &value[length..];
+        }
+        let range = Self { primary, is_whole, quality };
+        match rest.trim_ascii_start() {
+            [] => Some((Some(range), &[])),
+            [b',', rest @ ..] => Some((Some(range), rest.trim_ascii_start())),
+            _ => None,
+        }
     }
-    let mut subtags = range.split(|byte| *byte == b'-');
-    let primary = subtags.next()?;
-    let is_subtag = |subtag: &[u8]| (1..=8).contains(&subtag.len()) && subtag.iter().all(u8::is_ascii_alphanumeric);
-    let is_well_formed = is_subtag(primary) && primary.iter().all(u8::is_ascii_alphabetic) && subtags.all(is_subtag);
-    is_well_formed.then_some((primary, primary.len() == range.len()))
+}
+
+/// Takes a subtag of such bytes off a range. `None`: it is empty or too long.
+fn take_subtag(range: &[u8], fits: impl Fn(&u8) -> bool) -> Option<(&[u8], &[u8])> {
+    let length = range.iter().take_while(|byte| fits(byte)).count();
+    (1..=8).contains(&length).then(|| range.split_at(length))
 }
 
 /// A weight in thousandths (RFC 9110, section 12.4.2); `None`: it is malformed.
@@ -219,20 +248,36 @@ pub struct Texts {
     no_answer: [&'static str; 2],
     unavailable: [&'static str; 2],
     too_slow: [&'static str; 2],
-    /// With `{}` for the time.
-    pub wait: &'static str,
+    /// With a place for the time.
+    pub wait: Pattern,
     pub later: &'static str,
     pub now: &'static str,
-    /// With `{}` for the count, by plural form.
-    seconds: Vec<&'static str>,
-    minutes: Vec<&'static str>,
-    hours: Vec<&'static str>,
-    days: Vec<&'static str>,
+    /// With a place for the count, by plural form.
+    seconds: Vec<Pattern>,
+    minutes: Vec<Pattern>,
+    hours: Vec<Pattern>,
+    days: Vec<Pattern>,
     pub try_again: &'static str,
     pub go_back: &'static str,
     pub home: &'static str,
     pub request: &'static str,
     pub challenge: ChallengeTexts,
+}
+
+/// A text with a place, written `{}`.
+#[derive(Clone, Copy, Debug)]
+pub struct Pattern {
+    pub text: &'static str,
+    /// What stands before the place, and behind it.
+    halves: [&'static str; 2],
+}
+
+impl<'de: 'static> Deserialize<'de> for Pattern {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <&'static str>::deserialize(deserializer)?;
+        let (before, after) = text.split_once("{}").unwrap_or((text, ""));
+        Ok(Self { text, halves: [before, after] })
+    }
 }
 
 /// The sentences of the page with a challenge.
@@ -292,16 +337,11 @@ impl Language {
             7201..=172_800 => (seconds.div_ceil(3600), &texts.hours),
             _ => (seconds.div_ceil(86_400), &texts.days),
         };
-        let (before, after) = halves(texts.wait);
-        let (before_count, after_count) = halves(forms[self.plural_form(count)]);
+        let ([before, after], [before_count, after_count]) = (texts.wait.halves, forms[self.plural_form(count)].halves);
         for part in [before, before_count, itoa::Buffer::new().format(count), after_count, after] {
             html.extend_from_slice(part.as_bytes());
         }
     }
-}
-
-fn halves(text: &'static str) -> (&'static str, &'static str) {
-    text.split_once("{}").unwrap_or((text, ""))
 }
 
 impl Texts {
@@ -346,7 +386,7 @@ impl Texts {
     }
 
     /// The forms of seconds, minutes, hours and days, for the script that counts down.
-    pub fn units(&self) -> [&[&'static str]; 4] {
+    pub fn units(&self) -> [&[Pattern]; 4] {
         [&self.seconds, &self.minutes, &self.hours, &self.days]
     }
 }
@@ -468,9 +508,9 @@ mod tests {
             without,
         } = &texts.challenge;
         of_messages
-            .chain([texts.wait, texts.later, texts.now, texts.try_again, texts.go_back, texts.home, texts.request])
+            .chain([texts.wait.text, texts.later, texts.now, texts.try_again, texts.go_back, texts.home, texts.request])
             .chain([*title, working, progress, script, form_done, back_to_form, done, go_on, cookies, failed, without])
-            .chain(texts.units().into_iter().flatten().copied())
+            .chain(texts.units().into_iter().flatten().map(|form| form.text))
             .collect()
     }
 
@@ -483,7 +523,7 @@ mod tests {
             // They stand in pages as they are.
             let escaped = ['<', '>', '&', '"', '\'', '|', ';'];
             assert!(all.iter().all(|text| !text.contains(&escaped[..5])), "{language:?}");
-            assert!(texts.units().into_iter().flatten().all(|form| !form.contains(escaped)), "{language:?}");
+            assert!(texts.units().into_iter().flatten().all(|form| !form.text.contains(escaped)), "{language:?}");
             let with_place = all.iter().filter(|text| text.matches("{}").count() == 1).count();
             assert_eq!(with_place, 1 + texts.units().into_iter().map(<[_]>::len).sum::<usize>(), "{language:?}");
             for message in MESSAGES {

@@ -9,7 +9,7 @@ use http::{Method, StatusCode};
 
 use super::refusal::Refusal;
 use crate::gateway::exchange::Exchange;
-use crate::gateway::languages::{Language, Message, Texts, preferred_language};
+use crate::gateway::languages::{Language, Message, Pattern, Texts, preferred_language};
 use crate::gateway::pages::{OperatorPages, PageKind, Placeholder, Template, escape_html};
 use crate::gateway::stages::RequestId;
 use crate::rules::challenge::{ChallengeToken, NONCE};
@@ -116,6 +116,8 @@ fn operator_page(template: &Template<Placeholder>, subject: &PageSubject<'_>, la
 struct BuiltIn {
     template: Template<&'static str>,
     content_security_policy: String,
+    /// By `Language`: how the countdown begins.
+    countdowns: Vec<String>,
 }
 
 static BUILT_IN: LazyLock<BuiltIn> = LazyLock::new(|| {
@@ -131,8 +133,17 @@ static BUILT_IN: LazyLock<BuiltIn> = LazyLock::new(|| {
         hash("script"),
         hash("style"),
     );
-    BuiltIn { template: template(text), content_security_policy }
+    let countdowns = Language::ALL.iter().map(|language| begin_countdown(language.texts())).collect();
+    BuiltIn { template: template(text), content_security_policy, countdowns }
 });
+
+/// The countdown up to its seconds, with what the script needs to go on from there.
+fn begin_countdown(texts: &Texts) -> String {
+    let forms = |unit: &[Pattern]| unit.iter().map(|form| form.text).collect::<Vec<_>>().join("|");
+    let units = texts.units().map(forms).join(";");
+    let Texts { wait, now, .. } = texts;
+    format!("<p id=\"wait\" data-wait=\"{}\" data-now=\"{now}\" data-units=\"{units}\" data-seconds=\"", wait.text)
+}
 
 /// A built-in page, whose marks are all known. The texts for them need no escaping.
 fn template(text: &'static str) -> Template<&'static str> {
@@ -146,7 +157,7 @@ fn built_in(subject: &PageSubject<'_>, language: Language) -> Buffer {
         "lang" => html.extend_from_slice(language.tag().as_bytes()),
         "title" => html.extend_from_slice(texts.title(message).as_bytes()),
         "advice" => match subject.retry_after {
-            Some(seconds) => write_countdown(html, language, texts, seconds),
+            Some(seconds) => write_countdown(html, language, seconds),
             None => write_all(html, &["<p>", texts.advice(message), "</p>"]),
         },
         "actions" => write_actions(html, texts, subject),
@@ -157,20 +168,9 @@ fn built_in(subject: &PageSubject<'_>, language: Language) -> Buffer {
     html
 }
 
-/// How long to wait, with what the script needs to go on from there.
-fn write_countdown(html: &mut Vec<u8>, language: Language, texts: &Texts, seconds: u64) {
-    write_all(html, &["<p id=\"wait\" data-wait=\"", texts.wait, "\" data-now=\"", texts.now, "\" data-units=\""]);
-    for (position, forms) in texts.units().into_iter().enumerate() {
-        for (form, text) in forms.iter().enumerate() {
-            let separator = match (position, form) {
-                (0, 0) => "",
-                (_, 0) => ";",
-                _ => "|",
-            };
-            write_all(html, &[separator, text]);
-        }
-    }
-    html.extend_from_slice(b"\" data-seconds=\"");
+/// How long to wait.
+fn write_countdown(html: &mut Vec<u8>, language: Language, seconds: u64) {
+    html.extend_from_slice(BUILT_IN.countdowns[language as usize].as_bytes());
     write_number(html, seconds);
     html.extend_from_slice(b"\">");
     language.write_wait(seconds, html);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 
-use crate::gateway::languages::{MAX_QUALITY, Message, quality};
+use crate::gateway::languages::{Language, MAX_QUALITY, Message, quality};
 use crate::gateway::stages::RequestId;
 use crate::wire::head::{Fields, KnownName};
 use crate::words::pool::Buffer;
@@ -58,9 +58,8 @@ impl Refusal<'_> {
     pub fn explain(&self, text: &mut Vec<u8>) {
         match self {
             Self::Limited { wait: Some(wait), .. } => {
-                text.extend_from_slice(b"Too many requests. Try again in ");
-                write_wait(text, *wait);
-                text.push(b'.');
+                text.extend_from_slice(b"Too many requests. ");
+                Language::English.write_wait(whole_seconds(*wait).max(1), text);
             }
             Self::Limited { wait: None, .. } => text.extend_from_slice(b"Too many requests. Try again later."),
             Self::Forbidden | Self::Challenged => text.extend_from_slice(b"Access is denied."),
@@ -94,23 +93,6 @@ fn failure(status: StatusCode) -> Message {
         StatusCode::NOT_IMPLEMENTED | StatusCode::HTTP_VERSION_NOT_SUPPORTED => Message::NotUnderstood,
         status if status.is_server_error() => Message::NoAnswer,
         _ => Message::NotUnderstood,
-    }
-}
-
-/// `42 seconds`, `3 minutes`, `2 hours`: rounded up, in a larger unit for a longer wait.
-fn write_wait(text: &mut Vec<u8>, wait: Duration) {
-    let seconds = whole_seconds(wait).max(1);
-    let (count, unit) = match seconds {
-        0..=120 => (seconds, "second"),
-        121..=7200 => (seconds.div_ceil(60), "minute"),
-        7201..=172_800 => (seconds.div_ceil(3600), "hour"),
-        _ => (seconds.div_ceil(86_400), "day"),
-    };
-    text.extend_from_slice(itoa::Buffer::new().format(count).as_bytes());
-    text.push(b' ');
-    text.extend_from_slice(unit.as_bytes());
-    if count != 1 {
-        text.push(b's');
     }
 }
 
@@ -450,21 +432,22 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_refusal(millis: u64, expected: &str) {
+    fn check_wait(millis: u64, expected: &str) {
         let mut text = Vec::new();
-        write_wait(&mut text, Duration::from_millis(millis));
-        assert_eq!(String::from_utf8_lossy(&text), expected);
+        let wait = Some(Duration::from_millis(millis));
+        Refusal::Limited { limits: &[], wait, attempts: Attempts::Any }.explain(&mut text);
+        assert_eq!(String::from_utf8_lossy(&text), format!("Too many requests. Try again in {expected}."));
     }
 
     #[test]
     fn a_wait_is_written_in_the_unit_that_fits() {
-        check_refusal(0, "1 second");
-        check_refusal(1, "1 second");
-        check_refusal(41_001, "42 seconds");
-        check_refusal(120_000, "120 seconds");
-        check_refusal(120_001, "3 minutes");
-        check_refusal(7_200_001, "3 hours");
-        check_refusal(200_000_000, "3 days");
+        check_wait(0, "1 second");
+        check_wait(1, "1 second");
+        check_wait(41_001, "42 seconds");
+        check_wait(120_000, "120 seconds");
+        check_wait(120_001, "3 minutes");
+        check_wait(7_200_001, "3 hours");
+        check_wait(200_000_000, "3 days");
     }
 
     #[track_caller]
