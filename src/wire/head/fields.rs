@@ -161,21 +161,25 @@ impl Fields {
     /// Adds a field whose value `write` appends, which has no control characters.
     pub fn append_with<'n>(&mut self, name: impl Into<Name<'n>>, write: impl FnOnce(&mut Vec<u8>)) {
         let name = name.into();
-        let kind = name.kind();
-        let name = name.as_str().as_bytes();
-        let text = &mut self.memory.text;
+        let memory = &mut *self.memory;
+        let text = &mut memory.text;
         let start = text.len();
-        text.extend_from_slice(name);
-        text.extend_from_slice(b": ");
+        match name {
+            Name::Known(known) => text.extend_from_slice(known.line_start().as_bytes()),
+            Name::Other(other) => {
+                text.extend_from_slice(other.as_bytes());
+                text.extend_from_slice(b": ");
+            }
+        }
         let value = text.len();
         write(text);
         assert!(text.len() < MAX_TEXT - 2, "the head is too long");
         debug_assert!(field_name::is_value(&text[value..]), "a field has a control character");
+        let Ok(name_length) = u16::try_from(value - start - 2) else { return text.truncate(start) };
         let value = Span::new(value, text.len());
         text.extend_from_slice(b"\r\n");
-        let Ok(name_length) = u16::try_from(name.len()) else { return };
         let line = Span::new(start, text.len());
-        self.memory.push(Entry { line, value, name_length, kind, is_plain: true });
+        memory.push(Entry { line, value, name_length, kind: name.kind(), is_plain: true });
     }
 
     /// Adds a field in place of all others with its name.

@@ -16,6 +16,9 @@ macro_rules! known_names {
 
         /// By number.
         const TEXTS: &[&str] = &[$($text),*];
+
+        /// By number: how the line of a field with this name begins.
+        const LINE_STARTS: &[&str] = &[$(concat!($text, ": ")),*];
     };
 }
 
@@ -192,6 +195,11 @@ impl KnownName {
 
     pub const fn as_str(self) -> &'static str {
         TEXTS[self.0 as usize]
+    }
+
+    /// The name and what stands between it and a value.
+    pub(super) const fn line_start(self) -> &'static str {
+        LINE_STARTS[self.0 as usize]
     }
 
     /// Below [`Self::COUNT`].
