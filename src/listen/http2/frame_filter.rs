@@ -22,6 +22,11 @@ const TOO_MANY: Reason = Reason::ENHANCE_YOUR_CALM;
 /// The setting of the size of the table for HPACK (RFC 9113, section 6.5.2).
 const HEADER_TABLE_SIZE: u16 = 1;
 
+/// The setting of the window of each stream, and its largest value.
+const INITIAL_WINDOW_SIZE: u16 = 4;
+
+const MAX_WINDOW: u32 = (1 << 31) - 1;
+
 /// A quarter of the unread data frames of the smallest size that h2 allows.
 const MAX_DATA_IN_A_ROW: u32 = 128;
 
@@ -38,6 +43,8 @@ pub(super) struct FrameFilter {
     heads: HeadAssembler,
     pending_heads: PendingHeads,
     backlog: WriteBacklog,
+    /// Streams that the client has reset, in frames that h2 is given.
+    resets: Vec<u32>,
     budget: FrameBudget,
     /// DATA frames since the tasks that read bodies had their turn.
     data_in_a_row: u32,
@@ -57,7 +64,7 @@ pub(super) struct FilteredBytes {
 }
 
 impl FrameFilter {
-    /// Decoded heads may have `max_head` bytes. They are put into `pending_heads`. Whose stream was reset is forgotten in
+    /// Decoded heads may have `max_head` bytes. They are put into `pending_heads`. Those of streams that were reset are forgotten in
     /// `backlog`.
     pub(super) fn new(max_head: usize, pending_heads: PendingHeads, backlog: WriteBacklog) -> Self {
         Self {
@@ -70,6 +77,7 @@ impl FrameFilter {
             heads: HeadAssembler::new(max_head, pending_heads.clone()),
             pending_heads,
             backlog,
+            resets: Vec::new(),
             budget: FrameBudget::new(),
             data_in_a_row: 0,
         }
@@ -95,6 +103,14 @@ impl FrameFilter {
             }
         }
         filtered
+    }
+
+    /// h2 asks for more, so that it has handled every frame it was given: it writes no head of the streams that were reset. Only now
+    /// their heads are forgotten. Until h2 knows of a reset, it takes stubs.
+    pub(super) fn all_is_handled(&mut self) {
+        for stream in mem::take(&mut self.resets) {
+            self.backlog.forget(stream);
+        }
     }
 
     /// Whether the tasks that read bodies should run before more frames are processed; asked once, they do. h2 ends a
@@ -161,26 +177,29 @@ impl FrameFilter {
             DATA => self.heads.streams.data(stream, ends),
             RST_STREAM => {
                 self.heads.streams.end(stream);
-                self.backlog.forget(stream);
                 Ok(())
             }
             _ => Ok(()),
         }
     }
 
-    /// Follows a part of the payload of SETTINGS: a smaller table must not be written to any more.
-    fn note_settings(&mut self, part: &[u8]) {
+    /// Follows a part of the payload of SETTINGS: a smaller table must not be written to any more, and h2 has another error code for
+    /// a window that is too large.
+    fn note_settings(&mut self, part: &[u8]) -> Result<(), Reason> {
         self.payload.extend_from_slice(part);
         if self.left > 0 {
-            return;
+            return Ok(());
         }
         for setting in mem::take(&mut self.payload).as_chunks().0 {
             let [kind @ .., first, second, third, fourth]: [u8; 6] = *setting;
             let value = u32::from_be_bytes([first, second, third, fourth]);
-            if u16::from_be_bytes(kind) == HEADER_TABLE_SIZE && (value as usize) < DEFAULT_TABLE_SIZE {
-                self.backlog.keep_small_table();
+            match u16::from_be_bytes(kind) {
+                HEADER_TABLE_SIZE if (value as usize) < DEFAULT_TABLE_SIZE => self.backlog.keep_small_table(),
+                INITIAL_WINDOW_SIZE if value > MAX_WINDOW => return Err(Reason::FLOW_CONTROL_ERROR),
+                _ => {}
             }
         }
+        Ok(())
     }
 
     /// Whether this frame is part of a head. A frame that is too long, or a CONTINUATION without a head, is left to h2,
@@ -200,9 +219,13 @@ impl FrameFilter {
             if filtered.kept != begin {
                 bytes.copy_within(begin..begin + taken, filtered.kept);
             }
-            filtered.kept += taken;
+            let part = filtered.kept..filtered.kept + taken;
             if self.current.kind == SETTINGS && self.current.length <= MAX_PAYLOAD {
-                self.note_settings(&bytes[filtered.kept - taken..filtered.kept]);
+                self.note_settings(&bytes[part.clone()])?;
+            }
+            filtered.kept = part.end;
+            if self.current.kind == RST_STREAM && self.left == 0 {
+                self.resets.push(self.current.stream);
             }
             return Ok(None);
         }

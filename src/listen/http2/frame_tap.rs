@@ -113,6 +113,7 @@ impl AsyncRead for FrameTap {
         if buf.remaining() == 0 {
             return Poll::Ready(Ok(()));
         }
+        this.frames.all_is_handled();
         loop {
             if !this.behind.is_empty() {
                 let length = this.behind.len().min(buf.remaining());

@@ -1,7 +1,9 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::listen::http2::frame_writer::SentHead;
 use crate::listen::http2::head::ParsedHead;
+use crate::wire::head::KnownName;
 use crate::wire::http2::{CONTINUATION, END_HEADERS, END_STREAM, PADDED, PRIORITY};
 
 fn of_stream(stream: u8, kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
@@ -18,6 +20,7 @@ fn frame(kind: u8, flags: u8, length: u8) -> Vec<u8> {
 struct Client {
     frames: FrameFilter,
     pending_heads: PendingHeads,
+    backlog: WriteBacklog,
     passed: Vec<u8>,
 }
 
@@ -25,7 +28,8 @@ impl Client {
     fn new() -> Self {
         let pending_heads = PendingHeads::default();
         let backlog = WriteBacklog::default();
-        Self { frames: FrameFilter::new(4096, pending_heads.clone(), backlog), pending_heads, passed: Vec::new() }
+        let frames = FrameFilter::new(4096, pending_heads.clone(), backlog.clone());
+        Self { frames, pending_heads, backlog, passed: Vec::new() }
     }
 
     fn send(&mut self, bytes: &[u8]) {
@@ -193,5 +197,36 @@ proptest! {
         parts.send(first);
         parts.send(second);
         prop_assert_eq!(parts.fate(), whole.fate());
+    }
+}
+
+#[test]
+fn a_stream_keeps_the_head_of_its_answer_until_h2_knows_that_it_was_reset() {
+    let mut client = Client::new();
+    client.send(PREFACE);
+    let head =
+        || SentHead { status: Some(http::StatusCode::OK), fields: [(KnownName::SERVER, "a")].into_iter().collect() };
+    let reset = of_stream(1, RST_STREAM, 0, &[0; 4]);
+    let (header, payload) = reset.split_at(HEADER_LENGTH);
+    client.backlog.answer(1, head());
+    client.send(header);
+    client.frames.all_is_handled();
+    assert_eq!(client.backlog.heads(), 1, "the frame is not complete");
+    client.send(payload);
+    // As h2 still takes stubs of this stream.
+    client.backlog.add_head(1, head());
+    assert_eq!(client.backlog.heads(), 2, "h2 may not have read it");
+    client.frames.all_is_handled();
+    assert_eq!(client.backlog.heads(), 0);
+}
+
+#[test]
+fn a_window_that_is_too_large_is_an_error_of_flow_control() {
+    for (window, failure) in [(MAX_WINDOW, None), (MAX_WINDOW + 1, Some(Reason::FLOW_CONTROL_ERROR))] {
+        let setting = [&INITIAL_WINDOW_SIZE.to_be_bytes()[..], &window.to_be_bytes()].concat();
+        let mut client = Client::new();
+        client.send(PREFACE);
+        client.send(&of_stream(0, SETTINGS, 0, &setting));
+        assert_eq!(client.pending_heads.take_fault(), failure, "{window}");
     }
 }

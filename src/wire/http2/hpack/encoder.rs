@@ -142,7 +142,12 @@ fn integer(mut number: usize, prefix: u8, kind: u8, block: &mut Vec<u8>) {
 // The table of what was sent.
 
 /// Values that no table keeps: how much of them is guessed could be seen from the length of answers.
-const SECRET: NameSet = NameSet::of(&[KnownName::SET_COOKIE, KnownName::X_CSRF_TOKEN]);
+const SECRET: NameSet = NameSet::of(&[
+    KnownName::AUTHORIZATION,
+    KnownName::PROXY_AUTHENTICATION_INFO,
+    KnownName::SET_COOKIE,
+    KnownName::X_CSRF_TOKEN,
+]);
 
 /// The values of these seldom come again.
 const VOLATILE: NameSet = NameSet::of(&[
