@@ -58,10 +58,8 @@ impl Language {
         }
     }
 
-    /// In any case. Read for every page, so that tags, all of two letters, are compared as numbers.
     pub fn from_tag(tag: &[u8]) -> Option<Self> {
-        let lower = <[u8; 2]>::try_from(tag).ok()?.map(|letter| letter.to_ascii_lowercase());
-        Self::ALL.into_iter().find(|language| language.tag().as_bytes().first_chunk() == Some(&lower))
+        Self::ALL.into_iter().find(|language| language.tag().as_bytes().eq_ignore_ascii_case(tag))
     }
 
     /// The position of the plural form for a count, by the rules of CLDR for whole numbers. The script of the page asks the
@@ -101,11 +99,10 @@ fn negotiate<'h>(lines: impl Iterator<Item = &'h [u8]>) -> Option<Language> {
         if length > MAX_ACCEPT_LANGUAGE {
             return None;
         }
-        let mut rest = line.trim_ascii();
-        while !rest.is_empty() {
-            let range;
-            (range, rest) = LanguageRange::take(rest)?;
-            let Some(LanguageRange { primary, is_whole, quality }) = range else { continue };
+        // A list may have empty elements.
+        for range in line.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|range| !range.is_empty()) {
+            let (range, quality) = weighted(range)?;
+            let (primary, is_whole) = primary_subtag(range)?;
             if primary == b"*" {
                 any = any.max(Some(quality));
             } else if let Some(language) = Language::from_tag(primary) {
@@ -130,51 +127,25 @@ fn negotiate<'h>(lines: impl Iterator<Item = &'h [u8]>) -> Option<Language> {
     }
 }
 
-/// A range of languages (RFC 4647, section 2.1) with its weight.
-struct LanguageRange<'h> {
-    primary: &'h [u8],
-    /// It has no other subtag.
-    is_whole: bool,
-    /// In thousandths.
-    quality: u16,
+/// A range and its weight.
+fn weighted(range: &[u8]) -> Option<(&[u8], u16)> {
+    let mut parts = range.splitn(2, |byte| *byte == b';').map(<[u8]>::trim_ascii);
+    let range = parts.next()?;
+    let Some(weight) = parts.next() else { return Some((range, MAX_QUALITY)) };
+    let (b"q=" | b"Q=", value) = weight.split_at_checked(2)? else { return None };
+    Some((range, quality(value)?))
 }
 
-impl<'h> LanguageRange<'h> {
-    /// Takes an element off a list, with the comma behind it; the element of a list may be empty. `None`: it is malformed.
-    /// Every page for a browser reads a list, so that each byte is looked at once.
-    fn take(list: &'h [u8]) -> Option<(Option<Self>, &'h [u8])> {
-        if let [b',', rest @ ..] = list {
-            return Some((None, rest.trim_ascii_start()));
-        }
-        let (primary, mut rest) = match list {
-            [b'*', rest @ ..] => (&list[..1], rest),
-            _ => take_subtag(list, u8::is_ascii_alphabetic)?,
-        };
-        let mut is_whole = true;
-        while let ([b'-', after @ ..], true) = (rest, primary != b"*") {
-            (_, rest) = take_subtag(after, u8::is_ascii_alphanumeric)?;
-            is_whole = false;
-        }
-        let mut quality = MAX_QUALITY;
-        if let [b';', weight @ ..] = rest.trim_ascii_start() {
-            let (b"q=" | b"Q=", value) = weight.trim_ascii_start().split_at_checked(2)? else { return None };
-            let length = value.iter().take_while(|byte| matches!(byte, b'0'..=b'9' | b'.')).count();
-            quality = self::quality(&value[..length])?;
-            rest = &value[length..];
-        }
-        let range = Self { primary, is_whole, quality };
-        match rest.trim_ascii_start() {
-            [] => Some((Some(range), &[])),
-            [b',', rest @ ..] => Some((Some(range), rest.trim_ascii_start())),
-            _ => None,
-        }
+/// The first subtag of a well-formed range, and whether it is the whole range.
+fn primary_subtag(range: &[u8]) -> Option<(&[u8], bool)> {
+    if range == b"*" {
+        return Some((range, true));
     }
-}
-
-/// Takes a subtag of such bytes off a range. `None`: it is empty or too long.
-fn take_subtag(range: &[u8], fits: impl Fn(&u8) -> bool) -> Option<(&[u8], &[u8])> {
-    let length = range.iter().take_while(|byte| fits(byte)).count();
-    (1..=8).contains(&length).then(|| range.split_at(length))
+    let mut subtags = range.split(|byte| *byte == b'-');
+    let primary = subtags.next()?;
+    let is_subtag = |subtag: &[u8]| (1..=8).contains(&subtag.len()) && subtag.iter().all(u8::is_ascii_alphanumeric);
+    let is_well_formed = is_subtag(primary) && primary.iter().all(u8::is_ascii_alphabetic) && subtags.all(is_subtag);
+    is_well_formed.then_some((primary, primary.len() == range.len()))
 }
 
 /// A weight in thousandths (RFC 9110, section 12.4.2); `None`: it is malformed.
