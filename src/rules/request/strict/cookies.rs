@@ -60,7 +60,7 @@ fn judge_pair(pair: &[u8], line_form: LineForm, asked: &str) -> Result<(), NotUn
 /// How surely a whole line splits into its cookies.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum LineForm {
-    /// Names and values follow the grammar, if a blank stands after each semicolon.
+    /// Names and values follow the grammar, and a blank stands after each semicolon.
     Grammar,
     /// Only the separators of cookies have a meaning.
     Plain,
@@ -69,8 +69,7 @@ enum LineForm {
 
 impl LineForm {
     fn of(line: &[u8]) -> Self {
-        let separators = memchr::memchr_iter(b';', line).count();
-        // Where a blank stands behind each semicolon, there is no room for any other byte.
+        let separators = memchr::memchr_iter(b';', line).filter(|end| line.get(end + 1) == Some(&b' ')).count();
         if count_bytes(line, is_cookie_octet) + 2 * separators == line.len() {
             return Self::Grammar;
         }
@@ -245,6 +244,7 @@ mod tests {
             "sid=a b",
             "sid=a,b",
             "sid=a\u{e9}",
+            " sid=; ;",
             "",
         ] {
             check(&[line], Err(NotUnderstood::Cookies));
