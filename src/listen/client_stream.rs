@@ -204,14 +204,25 @@ impl Socket {
 
     /// Whether the client has closed its side, maybe behind unread bytes.
     pub(super) fn has_ended(&self) -> bool {
-        let ready = pin!(self.stream.ready(Interest::READABLE)).poll(&mut Context::from_waker(Waker::noop()));
-        matches!(ready, Poll::Ready(Ok(ready)) if ready.is_read_closed())
+        self.ready(Interest::READABLE).is_read_closed()
+    }
+
+    /// Whether there may be unread bytes.
+    pub(super) fn is_readable(&self) -> bool {
+        self.ready(Interest::READABLE).is_readable()
     }
 
     /// Whether nothing can reach the client any more: the connection was reset, not only closed on its side.
     pub(super) fn has_failed(&self) -> bool {
-        let ready = pin!(self.stream.ready(Interest::WRITABLE)).poll(&mut Context::from_waker(Waker::noop()));
-        matches!(ready, Poll::Ready(Ok(ready)) if ready.is_write_closed())
+        self.ready(Interest::WRITABLE).is_write_closed()
+    }
+
+    /// What the kernel has told of the socket.
+    fn ready(&self, interest: Interest) -> Ready {
+        match pin!(self.stream.ready(interest)).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Ok(ready)) => ready,
+            Poll::Ready(Err(_)) | Poll::Pending => Ready::EMPTY,
+        }
     }
 
     fn progress(&self) -> &Progress {

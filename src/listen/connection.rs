@@ -284,7 +284,8 @@ pub(super) struct Progress {
     write_blocked: AtomicBool,
     /// Writes are tried, though the kernel has not reported that the socket is writable.
     retries_writes: AtomicBool,
-    /// The client has read nothing for too long: the socket is reset, and unsent data is dropped.
+    /// The client has read nothing for too long, or only a reset shows that a response was cut short: the socket is reset, and
+    /// unsent data is dropped.
     reset_on_close: AtomicBool,
     /// The client has closed its side.
     read_closed: AtomicBool,

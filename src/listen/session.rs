@@ -113,9 +113,13 @@ async fn serve_http1<H: RequestHandler>(
     let respond = |request, interim| handler.handle(Arc::clone(connection), request, interim);
     let mut session = Http1Session::new(connection, settings, channel, read, &handler, respond);
     let end = drive(&mut session, Http1Session::poll, |_| {}, |_| {}, ClientProtocol::Http1, supervisor).await;
+    if session.must_reset() {
+        return connection.progress.set_reset_on_close(true);
+    }
     let is_unread = match end {
         Some(SessionEnd::Finished) => session.is_unread(),
-        Some(SessionEnd::Refused) => true,
+        // Of a pipeline, the client may not have read the answers before, and may have sent more requests.
+        Some(SessionEnd::Refused | SessionEnd::CutShort) => true,
         Some(SessionEnd::Upgraded) => return session.hand_over(),
         Some(SessionEnd::Broken) | None => return,
     };

@@ -17,6 +17,7 @@ mod body_rate;
 mod certificates;
 mod challenge;
 mod chromium;
+mod cut_short;
 mod deny_page;
 mod descriptors;
 mod devices;

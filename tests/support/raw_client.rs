@@ -47,6 +47,12 @@ impl RawClient {
         Self { wire: Wire::new(stream) }
     }
 
+    /// The kernel takes little more than was read.
+    pub fn with_little_room(self) -> Self {
+        socket2::SockRef::from(&self.wire.stream).set_recv_buffer_size(4096).expect("a socket");
+        self
+    }
+
     /// Sends bytes. If the connection is closed, reading fails later.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         let _ = self.wire.stream.write_all(bytes.as_ref());

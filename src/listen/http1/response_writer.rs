@@ -40,6 +40,12 @@ impl<B> ResponseWriter<B> {
     pub(super) fn without_body(end: SessionEnd) -> Self {
         Self { body: None, encoder: BodyEncoder::new(BodyLength::Known(0)), trailers: Vec::new(), end: Some(end) }
     }
+
+    /// Whether the response lacks a part, and would look whole if the connection ended now. `out`: what is not written yet.
+    pub(super) fn would_look_whole(&self, out: &WriteBuffer) -> bool {
+        let lacks_a_part = self.body.is_some() || self.end == Some(SessionEnd::CutShort) || !out.is_empty();
+        self.encoder.ends_with_connection() && lacks_a_part
+    }
 }
 
 impl<B> ResponseWriter<B>
@@ -68,7 +74,7 @@ where
                 // The client gets the parts before the error.
                 Some(Err(_)) => {
                     self.body = None;
-                    self.end = Some(SessionEnd::Broken);
+                    self.end = Some(SessionEnd::CutShort);
                 }
             }
         }
@@ -87,7 +93,7 @@ where
             trailers
         });
         if self.encoder.end(trailers.as_ref(), out).is_err() {
-            self.end = Some(SessionEnd::Broken);
+            self.end = Some(SessionEnd::CutShort);
         }
     }
 }

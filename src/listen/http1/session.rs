@@ -249,7 +249,12 @@ impl<S, F, H: RequestHandler> Http1Session<'_, S, F, H> {
         }
     }
 
-    /// Whether a part of the body may be unread when the connection closes.
+    /// Whether only a reset shows the client that the response in progress is not whole.
+    pub(in crate::listen) fn must_reset(&self) -> bool {
+        matches!(&self.state, State::Writing(writer) if writer.would_look_whole(&self.out))
+    }
+
+    /// Whether the client may have sent something that is unread when the connection closes.
     pub(in crate::listen) fn is_unread(&self) -> bool {
         self.channel.lock().is_unread()
     }
@@ -276,8 +281,10 @@ pub(in crate::listen) enum SessionEnd {
     Finished,
     /// A refusal answered an invalid head.
     Refused,
-    /// The client has left, between two requests or within one, or the response broke off.
+    /// The client has left, between two requests or within one.
     Broken,
+    /// The response broke off.
+    CutShort,
     /// The connection speaks another protocol now.
     Upgraded,
 }

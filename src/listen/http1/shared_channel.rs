@@ -231,9 +231,10 @@ impl SharedChannel {
         }
     }
 
-    /// Whether a part of the body may still arrive.
+    /// Whether a part of the body may still arrive, or the client has sent something behind it.
     pub(super) fn is_unread(&self) -> bool {
-        !matches!(self.body, BodyState::Complete)
+        let is_readable = || self.channel.as_ref().is_some_and(|channel| channel.socket().is_readable());
+        !matches!(self.body, BodyState::Complete) || !self.read.is_empty() || is_readable()
     }
 
     /// Whether the end of the body is unknown.

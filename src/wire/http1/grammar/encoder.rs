@@ -52,6 +52,11 @@ impl BodyEncoder {
         self.0 == BodyLength::Known(0)
     }
 
+    /// Whether nothing but the end of the connection shows where the body ends.
+    pub fn ends_with_connection(&self) -> bool {
+        self.0 == BodyLength::UntilClose
+    }
+
     /// Writes the end.
     pub fn end(&mut self, trailers: Option<&HeaderMap>, out: &mut WriteBuffer) -> Result<(), IncompleteBody> {
         match self.0 {
