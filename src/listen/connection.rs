@@ -152,7 +152,7 @@ impl<'a> ConnectionSupervisor<'a> {
         Self { connection, watchdog, stage: StageWatch::new(connection.group()) }
     }
 
-    /// Ready when a connection that is done has had its time to close.
+    /// Ready when a connection whose session has ended, of either protocol, has had its time to close.
     pub(super) fn poll_closing(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.watchdog.start_closing();
         match self.stage.poll(cx) {

@@ -163,9 +163,14 @@ async fn serve_http2<H: RequestHandler>(
 ) {
     let mut session = Http2Session::new(connection, settings, channel, read, handler);
     let (poll, start_drain, ping) = (Http2Session::poll, Http2Session::start_drain, Http2Session::ping);
-    let ended = drive(&mut session, poll, start_drain, ping, ClientProtocol::Http2, supervisor).await;
-    if let Some(Err(error)) = ended {
+    let end = drive(&mut session, poll, start_drain, ping, ClientProtocol::Http2, supervisor).await;
+    let Some(end) = end else { return };
+    if let Err(error) = &end {
         debug!(peer = %connection.peer, %error, "connection ended");
+    }
+    if let Some(channel) = session.into_channel() {
+        let is_unread = end.is_err() || channel.socket().is_readable();
+        close(channel, is_unread && !connection.has_left(), supervisor).await;
     }
 }
 

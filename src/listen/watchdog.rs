@@ -97,7 +97,8 @@ impl Watchdog {
         protocol: ClientProtocol,
         cx: &mut Context<'_>,
     ) -> Poll<WaitReason> {
-        let is_done = self.closing && progress.active() == 0;
+        // Over HTTP/2 there may be requests in progress until the session has ended.
+        let is_done = self.closing && (protocol == ClientProtocol::Http1 || progress.active() == 0);
         let waiting = if is_done { WaitReason::Closing } else { self.waiting(progress, protocol) };
         if waiting == self.waiting && !self.timer.has_fired() {
             return Poll::Pending;

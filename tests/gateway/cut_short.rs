@@ -1,10 +1,11 @@
 //! An answer that is cut short: its client sees that, and has all that came before it.
 
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Write};
 use std::time::Duration;
 
 use socket2::SockRef;
 
+use crate::http2_abuse::{DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PREFACE, SETTINGS, frame};
 use crate::support::{Exchange, Gateway, Origin};
 
 /// In bytes: more than a client with little room takes before it reads, and less than the kernel keeps for it.
@@ -76,4 +77,27 @@ fn what_is_sent_behind_the_last_request_of_a_connection_takes_nothing_of_its_ans
     gateway.log_line("/whole");
     assert_eq!(client.response().body.len(), BEFORE);
     assert!(client.rest().is_empty());
+}
+
+/// What the gateway says of a client's mistake comes behind what it has answered, and the client has time to read both.
+#[test]
+fn a_mistake_takes_nothing_of_an_answer_over_http2() {
+    let (_origin, gateway) = origin(within_a_chunk);
+    let mut socket = gateway.connect().with_little_room().into_stream();
+    let whole = frame(HEADERS, END_HEADERS | END_STREAM, 1, b"\x82\x86\x01\x01a\x04\x06/whole");
+    let asked = [PREFACE, &frame(SETTINGS, 0, 0, b""), &whole].concat();
+    socket.write_all(&asked).expect("the gateway listens");
+    gateway.log_line("/whole");
+    let ignored = frame(DATA, 0, 3, &[0; 10_000]).repeat(5);
+    socket.write_all(&[frame(HEADERS, 0, 0, b""), ignored].concat()).expect("the gateway listens");
+    let mut read = Vec::new();
+    socket.read_to_end(&mut read).expect("no reset");
+    let mut rest = &read[..];
+    let (mut body, mut last) = (0, None);
+    while let [a, b, c, kind, _, _, _, _, _, behind @ ..] = rest {
+        let (payload, next) = behind.split_at(u32::from_be_bytes([0, *a, *b, *c]) as usize);
+        body += if *kind == DATA { payload.len() } else { 0 };
+        (rest, last) = (next, Some(*kind));
+    }
+    assert_eq!((body, last), (BEFORE, Some(GOAWAY)));
 }

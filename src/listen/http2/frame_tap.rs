@@ -9,6 +9,7 @@ use std::time::Duration;
 use std::{io, mem};
 
 use bytes::{Buf, BytesMut};
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
@@ -22,7 +23,9 @@ use crate::wire::http2::{CONTINUATION, DATA, HEADERS, RST_STREAM};
 /// The byte stream of one connection, as h2 reads and writes it.
 #[derive(Debug)]
 pub(super) struct FrameTap {
-    channel: Channel,
+    /// `None` only while this is dropped.
+    channel: Option<Channel>,
+    left: LeftChannel,
     connection: Arc<Connection>,
     frames: FrameFilter,
     /// Bytes that were read and not filtered yet.
@@ -36,9 +39,10 @@ pub(super) struct FrameTap {
 
 impl FrameTap {
     /// `read` are bytes that were read to recognize the protocol. Decoded heads may have `max_head` bytes. They are put into
-    /// `pending_heads`.
+    /// `pending_heads`. `left` gets the channel when h2 is done with this.
     pub(super) fn new(
         channel: Channel,
+        left: LeftChannel,
         connection: Arc<Connection>,
         read: BytesMut,
         max_head: usize,
@@ -47,14 +51,15 @@ impl FrameTap {
     ) -> Self {
         let frames = FrameFilter::new(max_head, pending_heads.clone(), backlog.clone());
         let writer = FrameWriter::new(backlog.clone());
-        Self { channel, connection, frames, unread: read, behind: Vec::new(), pending_heads, backlog, writer }
+        let channel = Some(channel);
+        Self { channel, left, connection, frames, unread: read, behind: Vec::new(), pending_heads, backlog, writer }
     }
 
     /// Appends fresh bytes to `buf`, not filtered. `false`: the client has closed.
     fn poll_bytes(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<bool>> {
         if self.unread.is_empty() {
             let before = buf.filled().len();
-            match ready!(Pin::new(&mut self.channel).poll_read(cx, buf)) {
+            match ready!(channel(&mut self.channel).poll_read(cx, buf)) {
                 // Frames have a length of their own, and many clients close TLS without a `close_notify`.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {}
                 read => read?,
@@ -89,7 +94,7 @@ impl FrameTap {
     /// Writes once: what was taken from h2 so far, and `part` behind it. Returns how much of `part` was written.
     fn poll_write_behind(&mut self, part: &[u8], cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let slices = [IoSlice::new(self.writer.unwritten()), IoSlice::new(part)];
-        let length = ready!(Pin::new(&mut self.channel).poll_write_vectored(cx, &slices))?;
+        let length = ready!(channel(&mut self.channel).poll_write_vectored(cx, &slices))?;
         if length == 0 && slices.iter().any(|slice| !slice.is_empty()) {
             return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
         }
@@ -104,6 +109,10 @@ impl FrameTap {
         }
         Poll::Ready(Ok(()))
     }
+}
+
+fn channel(channel: &mut Option<Channel>) -> Pin<&mut Channel> {
+    Pin::new(channel.as_mut().expect("the tap is not dropped"))
 }
 
 impl AsyncRead for FrameTap {
@@ -169,12 +178,29 @@ impl AsyncWrite for FrameTap {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_write_taken(cx))?;
-        Pin::new(&mut self.channel).poll_flush(cx)
+        channel(&mut self.channel).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_write_taken(cx))?;
-        Pin::new(&mut self.channel).poll_shutdown(cx)
+        channel(&mut self.channel).poll_shutdown(cx)
+    }
+}
+
+impl Drop for FrameTap {
+    fn drop(&mut self) {
+        *self.left.0.lock() = self.channel.take();
+    }
+}
+
+/// The byte stream that h2 leaves behind, which does not give it back: what the client still sends is read off it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LeftChannel(Arc<Mutex<Option<Channel>>>);
+
+impl LeftChannel {
+    /// `None`: h2 still has it.
+    pub(super) fn take(&self) -> Option<Channel> {
+        self.0.lock().take()
     }
 }
 

@@ -11,7 +11,7 @@ use h2::{Ping, PingPong, Reason, RecvStream};
 use http::StatusCode;
 use tokio::time::{sleep, timeout};
 
-use super::frame_tap::FrameTap;
+use super::frame_tap::{FrameTap, LeftChannel};
 use super::head::{Http2RequestHead, ParsedHead};
 use super::stream::RequestStream;
 use crate::listen::client_stream::Channel;
@@ -30,6 +30,7 @@ pub(in crate::listen) struct Http2Session<'c, H> {
     handler: H,
     pending_heads: PendingHeads,
     backlog: WriteBacklog,
+    left: LeftChannel,
     state: State,
     is_draining: bool,
     /// `None` before the first PING.
@@ -52,9 +53,16 @@ impl<'c, H: RequestHandler> Http2Session<'c, H> {
     ) -> Self {
         let pending_heads = PendingHeads::default();
         let max_head = settings.max_header_bytes;
-        let backlog = WriteBacklog::default();
-        let tap =
-            FrameTap::new(channel, Arc::clone(connection), read, max_head, pending_heads.clone(), backlog.clone());
+        let (backlog, left) = (WriteBacklog::default(), LeftChannel::default());
+        let tap = FrameTap::new(
+            channel,
+            left.clone(),
+            Arc::clone(connection),
+            read,
+            max_head,
+            pending_heads.clone(),
+            backlog.clone(),
+        );
         let handshake = Builder::new()
             .initial_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
@@ -69,6 +77,7 @@ impl<'c, H: RequestHandler> Http2Session<'c, H> {
             handler,
             pending_heads,
             backlog,
+            left,
             state: State::Handshake(handshake),
             is_draining: false,
             pings: None,
@@ -103,6 +112,13 @@ impl<'c, H: RequestHandler> Http2Session<'c, H> {
                 }
             }
         }
+    }
+
+    /// Takes the connection back from h2.
+    pub(in crate::listen) fn into_channel(self) -> Option<Channel> {
+        let left = self.left.clone();
+        drop(self);
+        left.take()
     }
 
     /// Finishes the requests in progress, and accepts no further ones.
