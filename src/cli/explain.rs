@@ -7,6 +7,7 @@ use anyhow::{Context, anyhow};
 use bytes::Bytes;
 use clap::error::ErrorKind;
 use clap::{Args, ValueEnum};
+use http::uri::Authority;
 use http::{HeaderValue, Method, Uri};
 use serde::Serialize;
 
@@ -191,8 +192,9 @@ fn explained_tokens(settings: &Settings, fields: &head::Fields) -> ExplainedToke
 }
 
 fn request(arguments: &Arguments) -> anyhow::Result<head::RequestHead> {
-    let url: Uri = arguments.url.parse().with_context(|| format!("`{}` is not a URL", arguments.url))?;
-    let target = url.path_and_query().map_or("/", |target| target.as_str());
+    let (site, target) = split_url(&arguments.url);
+    let site: Uri = site.parse().with_context(|| format!("`{}` is not a URL", arguments.url))?;
+    let target = if target.starts_with(['/', '*']) { target } else { &format!("/{target}") };
     let method = match (&arguments.method, &arguments.body) {
         (Some(method), _) => method.clone(),
         (None, Some(_)) => Method::POST,
@@ -204,8 +206,7 @@ fn request(arguments: &Arguments) -> anyhow::Result<head::RequestHead> {
         fields.append(name, value.as_bytes());
     }
     if !fields.has(KnownName::HOST) {
-        let host = url.authority().map_or("localhost", |authority| authority.as_str());
-        fields.append(KnownName::HOST, host.as_bytes());
+        fields.append(KnownName::HOST, site.authority().map_or("localhost", Authority::as_str).as_bytes());
     }
     if let Some(body) = &arguments.body {
         if !fields.has(KnownName::CONTENT_TYPE) {
@@ -216,6 +217,16 @@ fn request(arguments: &Arguments) -> anyhow::Result<head::RequestHead> {
         }
     }
     Ok(head)
+}
+
+/// The scheme and the host of a URL, and what a client would send for the rest, which may have bytes that no URL has.
+fn split_url(url: &str) -> (&str, &str) {
+    if url.starts_with(['/', '*']) {
+        return ("localhost", url);
+    }
+    let authority = url.find("://").map_or(0, |at| at + "://".len());
+    let end = url[authority..].find(['/', '?', '#']).map_or(url.len(), |length| authority + length);
+    url.split_at(end)
 }
 
 /// The target as a client of a proxy may send it: with a fragment, which no parsed target has.

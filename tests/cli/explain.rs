@@ -115,6 +115,28 @@ fn what_the_gateway_would_refuse_is_refused() {
 }
 
 #[test]
+fn a_target_may_have_what_a_client_may_send_and_no_url_has() {
+    let folder = Folder::with(CONFIG);
+    for (url, path) in [
+        ("/admin/`a`", "/admin/`a`"),
+        ("/admin/<b>?q=<i>", "/admin/<b>"),
+        ("http://example.com/admin/{a|b}", "/admin/{a|b}"),
+        ("http://example.com?q=^", "/"),
+        ("example.com", "/"),
+    ] {
+        let story = folder.run(&["explain", "--format", "json", url]).json();
+        assert_eq!(story["path"], path, "{url}: {story}");
+        let route = if path == "/" { json!(null) } else { json!("admin") };
+        assert_eq!(story["route"], route, "{url}: {story}");
+    }
+    for url in ["http://", "http://a b/", ""] {
+        let ended = folder.run(&["explain", url]);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{url}");
+        assert!(ended.stderr.contains("is not a URL"), "{url}: {ended:?}");
+    }
+}
+
+#[test]
 fn a_bad_configuration_is_told_to_stderr() {
     let ended = Folder::with("listen: nowhere\n").run(&["explain", "/"]);
     assert_eq!((ended.code, &*ended.stdout), (Some(1), ""));
