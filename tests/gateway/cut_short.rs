@@ -58,8 +58,8 @@ fn a_client_that_knows_no_chunks_gets_a_reset() {
 fn the_answer_before_it_is_there_to_its_end_whatever_was_sent_behind() {
     for cut in [within_a_chunk, with_a_malformed_chunk] {
         let (_origin, gateway) = origin(cut);
-        let mut client = gateway.connect().with_little_room();
-        client.send("GET /whole HTTP/1.1\r\nHost: a\r\n\r\nGET /cut HTTP/1.1\r\nHost: a\r\n\r\n");
+        let mut client = gateway.connect();
+        client.have_little_room().send("GET /whole HTTP/1.1\r\nHost: a\r\n\r\nGET /cut HTTP/1.1\r\nHost: a\r\n\r\n");
         client.send("POST /third HTTP/1.1\r\nHost: a\r\nContent-Length: 50000\r\n\r\n").send("y".repeat(50_000));
         gateway.log_line("/cut");
         assert_eq!(client.response().body.len(), BEFORE);
@@ -71,8 +71,8 @@ fn the_answer_before_it_is_there_to_its_end_whatever_was_sent_behind() {
 #[test]
 fn what_is_sent_behind_the_last_request_of_a_connection_takes_nothing_of_its_answer() {
     let (_origin, gateway) = origin(within_a_chunk);
-    let mut client = gateway.connect().with_little_room();
-    client.send("GET /whole HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    let mut client = gateway.connect();
+    client.have_little_room().send("GET /whole HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     client.send("POST /ignored HTTP/1.1\r\nHost: a\r\nContent-Length: 50000\r\n\r\n").send("y".repeat(50_000));
     gateway.log_line("/whole");
     assert_eq!(client.response().body.len(), BEFORE);
@@ -83,7 +83,9 @@ fn what_is_sent_behind_the_last_request_of_a_connection_takes_nothing_of_its_ans
 #[test]
 fn a_mistake_takes_nothing_of_an_answer_over_http2() {
     let (_origin, gateway) = origin(within_a_chunk);
-    let mut socket = gateway.connect().with_little_room().into_stream();
+    let mut client = gateway.connect();
+    client.have_little_room();
+    let mut socket = client.into_stream();
     let whole = frame(HEADERS, END_HEADERS | END_STREAM, 1, b"\x82\x86\x01\x01a\x04\x06/whole");
     let asked = [PREFACE, &frame(SETTINGS, 0, 0, b""), &whole].concat();
     socket.write_all(&asked).expect("the gateway listens");

@@ -48,7 +48,7 @@ impl RawClient {
     }
 
     /// The kernel takes little more than was read.
-    pub fn with_little_room(self) -> Self {
+    pub fn have_little_room(&mut self) -> &mut Self {
         socket2::SockRef::from(&self.wire.stream).set_recv_buffer_size(4096).expect("a socket");
         self
     }
