@@ -12,6 +12,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use tokio::runtime;
+use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use super::against_first::Row;
@@ -58,14 +59,14 @@ pub(crate) fn run(plan: &Plan) {
 
 /// Opens the pages, says so, and holds them until its input ends.
 pub(crate) fn open(admin: SocketAddr) {
-    let runtime = runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+    let runtime = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     for _ in 0..PAGES {
         runtime.spawn(follow_events(admin));
         runtime.spawn(ask_again_and_again(admin));
     }
     println!("{PAGES}");
     io::stdout().flush().expect("someone waits for it");
-    let _ = io::stdin().read(&mut [0]);
+    let _ = runtime.block_on(spawn_blocking(|| io::stdin().read(&mut [0])));
 }
 
 /// What a page asks for to be up to date.

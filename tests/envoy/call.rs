@@ -8,13 +8,14 @@ use bytes::Bytes;
 use h2::client::SendRequest;
 use prost::Message;
 use tokio::net::TcpStream;
-use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::support::Background;
+
 /// A connection to a listener that answers decisions.
 pub(crate) struct Connection {
-    runtime: Runtime,
+    background: Background,
     send: SendRequest<Bytes>,
 }
 
@@ -31,15 +32,14 @@ pub(crate) struct Called {
 
 impl Connection {
     pub(crate) fn open(address: SocketAddr) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-        let runtime = runtime.expect("a runtime");
-        let send = runtime.block_on(async {
+        let background = Background::start();
+        let send = background.block_on(async {
             let stream = TcpStream::connect(address).await.expect("it accepts connections");
             let (send, connection) = h2::client::handshake(stream).await.expect("it speaks HTTP/2");
             tokio::spawn(connection);
             send
         });
-        Self { runtime, send }
+        Self { background, send }
     }
 
     /// Calls a method with these bytes as its messages.
@@ -54,7 +54,7 @@ impl Connection {
 
     fn send(&self, method: &str, body: &[u8], ends: bool) -> Called {
         let body = Bytes::copy_from_slice(body);
-        self.runtime.block_on(async {
+        self.background.block_on(async {
             let mut ready = self.send.clone().ready().await.expect("it takes another stream");
             let (response, mut stream) = ready.send_request(request(method), false).expect("it takes a request");
             // The answer may come before all of it is sent.
@@ -68,13 +68,13 @@ impl Connection {
     pub(crate) fn stream(&self, method: &str, body: &[u8]) -> Receiver<Vec<u8>> {
         let body = Bytes::copy_from_slice(body);
         let (sender, messages) = channel();
-        let mut answer = self.runtime.block_on(async {
+        let mut answer = self.background.block_on(async {
             let mut ready = self.send.clone().ready().await.expect("it takes another stream");
             let (response, mut stream) = ready.send_request(request(method), false).expect("it takes a request");
             stream.send_data(body, true).expect("it takes the message");
             timeout(PATIENCE, response).await.expect("it answers in time").expect("an answer").into_body()
         });
-        self.runtime.spawn(async move {
+        self.background.spawn(async move {
             let mut read = Vec::new();
             while let Some(Ok(data)) = answer.data().await {
                 let _ = answer.flow_control().release_capacity(data.len());
@@ -89,7 +89,7 @@ impl Connection {
 
     /// So many calls without messages, as many at once as the other side takes.
     pub(crate) fn call_many(&self, method: &str, count: usize) -> Vec<Option<u32>> {
-        self.runtime.block_on(async {
+        self.background.block_on(async {
             let mut calls = JoinSet::new();
             for _ in 0..count {
                 let mut ready = self.send.clone().ready().await.expect("it takes another stream");

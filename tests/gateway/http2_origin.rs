@@ -12,17 +12,16 @@ use http::request::Parts;
 use http::{HeaderValue, Request, Response};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::Runtime;
 use tokio::sync::Barrier;
 
 use crate::forwarding::cookie_lines;
-use crate::support::Gateway;
+use crate::support::{Background, Gateway};
 
 /// An application that speaks nothing but HTTP/2. What it does is in the path.
 pub(crate) struct Http2Origin {
     pub(crate) address: SocketAddr,
     pub(crate) seen: Arc<Seen>,
-    _runtime: Runtime,
+    _background: Background,
 }
 
 pub(crate) struct Seen {
@@ -44,9 +43,8 @@ impl Http2Origin {
 
     /// Takes so many requests at a time on a connection; `/together` waits for so many.
     pub(crate) fn with(most: u32, together: usize) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-        let runtime = runtime.expect("a runtime");
-        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");
+        let background = Background::start();
+        let listener = background.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");
         let address = listener.local_addr().expect("bound");
         let seen = Arc::new(Seen {
             heads: Mutex::default(),
@@ -55,7 +53,7 @@ impl Http2Origin {
             unwelcome: AtomicUsize::new(0),
         });
         let kept = Arc::clone(&seen);
-        runtime.spawn(async move {
+        background.spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let seen = Arc::clone(&kept);
                 seen.connections.fetch_add(1, Ordering::SeqCst);
@@ -78,7 +76,7 @@ impl Http2Origin {
                 });
             }
         });
-        Self { address, seen, _runtime: runtime }
+        Self { address, seen, _background: background }
     }
 
     pub(crate) fn connections(&self) -> usize {

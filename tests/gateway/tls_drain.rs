@@ -8,12 +8,11 @@ use bytes::Bytes;
 use h2::client;
 use h2::client::SendRequest;
 use http::Request;
-use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
 use crate::http2::ask;
-use crate::support::{Answer, CertificateAuthority, Gateway, Origin, TlsClientConfig, eventually, in_time};
+use crate::support::{Answer, Background, CertificateAuthority, Gateway, Origin, TlsClientConfig, eventually, in_time};
 use crate::tls::simple;
 use crate::tls_resting::rest;
 
@@ -27,13 +26,13 @@ fn origin() -> Origin {
 
 /// HTTP/2 in TLS, in the background; the handle is of the connection itself.
 fn speak(
-    runtime: &Runtime,
+    background: &Background,
     gateway: &Gateway,
     authority: &CertificateAuthority,
 ) -> (SendRequest<Bytes>, JoinHandle<Result<(), h2::Error>>) {
     let connector = TlsConnector::from(TlsClientConfig::new(authority, None).offering(&["h2"]).config());
     let address = gateway.address();
-    runtime.block_on(in_time("the conversation ends", async {
+    background.block_on(in_time("the conversation ends", async {
         let socket = tokio::net::TcpStream::connect(address).await.expect("a connection");
         let stream = connector.connect("a.test".try_into().expect("a name"), socket).await.expect("a handshake");
         let (sender, connection) = client::handshake(stream).await.expect("HTTP/2 is spoken");
@@ -50,17 +49,16 @@ fn get(path: &str) -> Request<()> {
 fn check(end: impl FnOnce(&Gateway) -> Option<Gateway>) {
     let (origin, authority) = (origin(), CertificateAuthority::generate());
     let mut gateway = simple(&origin, &authority);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let runtime = runtime.expect("a runtime");
-    let (sender, connection) = speak(&runtime, &gateway, &authority);
+    let background = Background::start();
+    let (sender, connection) = speak(&background, &gateway, &authority);
     let slow: Vec<_> = (0..5)
         .map(|_| {
             let sender = sender.clone();
-            runtime.spawn(async move { ask(&sender, get("/slow"), None).await.map(|answered| answered.status) })
+            background.spawn(async move { ask(&sender, get("/slow"), None).await.map(|answered| answered.status) })
         })
         .collect();
-    let (busy, busy_connection) = speak(&runtime, &gateway, &authority);
-    let asking = runtime.spawn(async move {
+    let (busy, busy_connection) = speak(&background, &gateway, &authority);
+    let asking = background.spawn(async move {
         let mut answered = 0;
         loop {
             match ask(&busy, get("/"), None).await {
@@ -75,20 +73,20 @@ fn check(end: impl FnOnce(&Gateway) -> Option<Gateway>) {
     let next = end(&gateway);
 
     for answer in slow {
-        let status = runtime.block_on(in_time("it is answered", answer)).expect("no panic").expect("an answer");
+        let status = background.block_on(in_time("it is answered", answer)).expect("no panic").expect("an answer");
         assert_eq!(status, 200);
     }
-    let answered: usize = runtime.block_on(in_time("no more are answered", asking)).expect("no panic");
+    let answered: usize = background.block_on(in_time("no more are answered", asking)).expect("no panic");
     // A request without an answer was not processed: the client may retry it elsewhere.
     assert_eq!(count("/"), answered);
     for connection in [connection, busy_connection] {
         // The client sees a close or a reset, depending on which side closes first.
-        let _ = runtime.block_on(in_time("the connection ends", connection)).expect("no panic");
+        let _ = background.block_on(in_time("the connection ends", connection)).expect("no panic");
     }
     assert_eq!(gateway.ended().code(), Some(0));
     if let Some(next) = next {
-        let (sender, _) = speak(&runtime, &next, &authority);
-        assert_eq!(runtime.block_on(ask(&sender, get("/"), None)).expect("an answer").status, 200);
+        let (sender, _) = speak(&background, &next, &authority);
+        assert_eq!(background.block_on(ask(&sender, get("/"), None)).expect("an answer").status, 200);
     }
 }
 
@@ -151,13 +149,12 @@ fn connections_at_rest_hold_up_no_end() {
     let mut gateway = crate::tls::gateway(&origin, &authority, &[authority.server(&["a.test"])], LONG);
     let mut client = TlsClientConfig::new(&authority, None).connect(gateway.address(), "a.test");
     assert_eq!(client.get("a.test").status, 200);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let runtime = runtime.expect("a runtime");
-    let (sender, connection) = speak(&runtime, &gateway, &authority);
-    assert_eq!(runtime.block_on(ask(&sender, get("/"), None)).expect("an answer").status, 200);
+    let background = Background::start();
+    let (sender, connection) = speak(&background, &gateway, &authority);
+    assert_eq!(background.block_on(ask(&sender, get("/"), None)).expect("an answer").status, 200);
     rest();
     gateway.signal("TERM");
     assert!(client.gets_close_notify());
-    let _ = runtime.block_on(in_time("the connection ends", connection)).expect("no panic");
+    let _ = background.block_on(in_time("the connection ends", connection)).expect("no panic");
     assert_eq!(gateway.ended().code(), Some(0));
 }

@@ -12,7 +12,7 @@ use http::Request;
 use tokio::time::timeout;
 
 use crate::http2::{ask, over_http2};
-use crate::support::{Answer, Gateway, Origin, eventually, in_time, settled, until};
+use crate::support::{Answer, Background, Gateway, Origin, eventually, in_time, settled, until};
 use crate::websocket_http2::{accept, accepting, announced, connect, opened, send_all};
 use crate::websocket_http2_ends::{LONG, data, next, rest};
 
@@ -108,9 +108,7 @@ fn a_client_that_does_not_read_holds_back_the_application_and_no_other_stream() 
     let origin = Origin::answering(|_| Answer::ok("other"));
     let gateway =
         Gateway::start(format!("upstream: {}\nroutes: [{{match: /live, upstream: {}}}]", origin.url(), talking.url()));
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
-    runtime.block_on(in_time("the conversation ends", async {
+    Background::start().block_on(in_time("the conversation ends", async {
         let stream = tokio::net::TcpStream::connect(gateway.address()).await.expect("a connection");
         let mut builder = h2::client::Builder::new();
         builder.initial_window_size(20_000).initial_connection_window_size(1 << 20);

@@ -3,7 +3,7 @@
 use portcullis::store::redis::{Failure, Mode};
 
 use crate::reach::{Reach, SOON};
-use crate::support::{RedisCluster, RedisServer, Stopwatch, eventually};
+use crate::support::{RedisCluster, RedisServer, Stopwatch, until};
 
 async fn reach(cluster: &RedisCluster) -> Reach {
     let urls: Vec<String> = cluster.nodes[..2].iter().map(|node| format!("redis://{}", node.address())).collect();
@@ -19,7 +19,7 @@ fn master_of<'c>(cluster: &'c RedisCluster, name: &str) -> &'c RedisServer {
     cluster.masters().iter().find(serves).expect("someone has it")
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn each_key_is_decided_by_its_own_server() {
     let cluster = RedisCluster::start();
     let reach = reach(&cluster).await;
@@ -34,21 +34,21 @@ async fn each_key_is_decided_by_its_own_server() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn each_server_that_is_connected_to_anew_is_believed_anew() {
     let cluster = RedisCluster::start();
     let reach = reach(&cluster).await;
     let listens = |node: &RedisServer| node.cli(&["PUBSUB", "NUMSUB", "gate:resets"]).ends_with('1');
-    eventually("it listens to one of them", || cluster.nodes.iter().any(listens));
+    until("it listens to one of them", || cluster.nodes.iter().any(listens)).await;
     for master in &cluster.nodes[..3] {
         // The subscription stays: it may be on another server.
         let before = reach.denied.epoch();
         master.cli(&["CLIENT", "KILL", "TYPE", "normal"]);
-        eventually("nothing is believed", || reach.denied.epoch() > before);
+        until("nothing is believed", || reach.denied.epoch() > before).await;
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn one_server_that_stops_takes_nothing_with_it_but_its_own_keys() {
     let cluster = RedisCluster::start();
     let reach = reach(&cluster).await;
@@ -68,7 +68,7 @@ async fn one_server_that_stops_takes_nothing_with_it_but_its_own_keys() {
     stopped.resume();
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_replica_that_takes_over_is_found() {
     let mut cluster = RedisCluster::start();
     let reach = reach(&cluster).await;
@@ -77,7 +77,7 @@ async fn a_replica_that_takes_over_is_found() {
     }
     // What is not replicated yet is lost with its master.
     let keys = |nodes: &[RedisServer]| -> Vec<String> { nodes.iter().map(|node| node.cli(&["DBSIZE"])).collect() };
-    eventually("the replicas know every key", || keys(&cluster.nodes[..3]) == keys(&cluster.nodes[3..]));
+    until("the replicas know every key", || keys(&cluster.nodes[..3]) == keys(&cluster.nodes[3..])).await;
     let address = master_of(&cluster, NAMES[0]).address();
     let master = cluster.nodes.iter_mut().find(|node| node.address() == address).expect("one of them");
     master.kill();
@@ -89,14 +89,14 @@ async fn a_replica_that_takes_over_is_found() {
             .iter()
             .any(|node| node.address() != address && node.cli(&["GET", &format!("gate:{}", NAMES[0])]) == "1")
     };
-    eventually("the cluster has a new master", || elsewhere(&cluster));
+    until("the cluster has a new master", || elsewhere(&cluster)).await;
     let failed_over = killed.elapsed();
     let waited = reach.until_well(NAMES[0]).await;
     assert!(waited < SOON, "the cluster took {failed_over:?}, the gateway {waited:?} more");
-    eventually("all are well", || reach.shared.status().up);
+    until("all are well", || reach.shared.status().up).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_slot_that_moves_is_followed_and_nothing_is_done_twice() {
     let cluster = RedisCluster::start();
     let reach = reach(&cluster).await;
@@ -125,20 +125,20 @@ async fn a_slot_that_moves_is_followed_and_nothing_is_done_twice() {
     assert_eq!(reach.seen.failures(), [""; 0]);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn resets_are_heard_of_whichever_server_is_told() {
     let cluster = RedisCluster::start();
     let reach = reach(&cluster).await;
     let listens = || cluster.nodes.iter().any(|node| node.cli(&["PUBSUB", "NUMSUB", "gate:resets"]).ends_with('1'));
-    eventually("it listens", listens);
+    until("it listens", listens).await;
     for node in &cluster.nodes {
         let before = reach.denied.epoch();
         node.cli(&["PUBLISH", "gate:resets", &format!("{:032x}", 3)]);
-        eventually("it hears", || reach.denied.epoch() > before);
+        until("it hears", || reach.denied.epoch() > before).await;
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_cluster_whose_first_server_is_gone_is_found_by_the_second() {
     let mut cluster = RedisCluster::start();
     cluster.nodes[0].kill();

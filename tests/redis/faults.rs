@@ -3,7 +3,7 @@
 use portcullis::store::redis::{Failure, Mode};
 
 use crate::reach::{Reach, SOON, logged};
-use crate::support::{RedisServer, eventually, until};
+use crate::support::{RedisServer, until};
 
 /// How many commands the server has refused so far.
 fn refusals(server: &RedisServer, login: &[&str]) -> i64 {
@@ -33,24 +33,24 @@ async fn goes_and_comes(server: &RedisServer, cause: &str, break_it: &[&str], me
     let waited = reach.until_well("a").await;
     assert!(waited < SOON / 2, "back after {waited:?}");
     let address = server.address().to_string();
-    eventually("it is said to be back", || logged(&[&address, "is back, "]).len() == 1);
+    until("it is said to be back", || logged(&[&address, "is back, "]).len() == 1).await;
     assert_eq!(logged(&[&address, "is down", cause]).len(), 1);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn readonly_after_it_became_a_replica() {
     let server = RedisServer::start();
     goes_and_comes(&server, "readonly", &["REPLICAOF", "127.0.0.1", "1"], &["REPLICAOF", "NO", "ONE"]).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn out_of_memory() {
     let server = RedisServer::start();
     let (out, back) = (["CONFIG", "SET", "maxmemory", "1"], ["CONFIG", "SET", "maxmemory", "0"]);
     goes_and_comes(&server, "oom", &out, &back).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn too_few_replicas() {
     let server = RedisServer::start();
     let (out, back) =
@@ -58,7 +58,7 @@ async fn too_few_replicas() {
     goes_and_comes(&server, "noreplicas", &out, &back).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn no_permission_any_more() {
     let server = RedisServer::start();
     let (out, back) = (["ACL", "SETUSER", "default", "-evalsha"], ["ACL", "SETUSER", "default", "+evalsha"]);
@@ -67,18 +67,18 @@ async fn no_permission_any_more() {
     assert_eq!(logged(&[&address, "is down", "add `+evalsha` to its rules"]).len(), 1, "{:?}", logged(&[&address]));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_command_that_is_renamed_is_named() {
     let server = RedisServer::with_options(&["--rename-command", "EVALSHA", "hidden"]);
     let reach = Reach::single(server.url()).await;
     reach.is_away_at_once("a").await;
     let address = server.address().to_string();
     let told = || logged(&[&address, "is down", "it does not know", "`rename-command`"]);
-    eventually("the command is named", || told().len() == 1);
+    until("the command is named", || told().len() == 1).await;
     assert!(told()[0].to_ascii_lowercase().contains("evalsha"), "{:?}", told());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_wrong_password_is_away_until_it_is_right() {
     let server = RedisServer::start();
     let reach = Reach::single(format!("redis://:right@{}", server.address())).await;
@@ -96,7 +96,7 @@ async fn a_wrong_password_is_away_until_it_is_right() {
     assert_eq!(logged(&["right"]), [""; 0], "no password in the log");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_password_that_the_gateway_lacks_is_named_too() {
     let server = RedisServer::with_options(&["--requirepass", "secret"]);
     let reach = Reach::single(server.url()).await;
@@ -105,7 +105,7 @@ async fn a_password_that_the_gateway_lacks_is_named_too() {
     assert!(reach.until_well("a").await < SOON / 2);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_server_that_is_not_what_the_configuration_says_is_told_in_words() {
     let server = RedisServer::start();
     let url = server.url();
@@ -116,11 +116,11 @@ async fn a_server_that_is_not_what_the_configuration_says_is_told_in_words() {
     ];
     for (mode, url, words) in told {
         let _reach = Reach::begin(mode, &[url]).await;
-        eventually(words, || logged(&[words]).len() == 1);
+        until(words, || logged(&[words]).len() == 1).await;
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn loading() {
     let options = [
         "--enable-debug-command",
@@ -136,14 +136,14 @@ async fn loading() {
     let reach = Reach::single(server.url()).await;
     reach.until_well("a").await;
     server.restart();
-    eventually("it is away because it loads", || reach.causes() == ["loading"]);
+    until("it is away because it loads", || reach.causes() == ["loading"]).await;
     reach.is_away_at_once("a").await;
-    eventually("it has loaded", || !server.cli(&["GET", "x"]).contains("LOADING"));
+    until("it has loaded", || !server.cli(&["GET", "x"]).contains("LOADING")).await;
     let waited = reach.until_well("a").await;
     assert!(waited < SOON / 2, "back after {waited:?}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_script_of_others_that_never_ends() {
     let server = RedisServer::with_options(&["--busy-reply-threshold", "50"]);
     let reach = Reach::single(server.url()).await;
@@ -152,17 +152,17 @@ async fn a_script_of_others_that_never_ends() {
         .args(["-p", &port, "EVAL", "while true do end", "0"])
         .spawn()
         .expect("redis-cli is installed");
-    eventually("it is busy", || server.cli(&["PING"]).contains("BUSY"));
+    until("it is busy", || server.cli(&["PING"]).contains("BUSY")).await;
     reach.until_away("a").await;
     reach.is_away_at_once("a").await;
-    eventually("it is named", || reach.causes() == ["busy"]);
+    until("it is named", || reach.causes() == ["busy"]).await;
     assert_eq!(server.cli(&["SCRIPT", "KILL"]), "OK");
     let waited = reach.until_well("a").await;
     assert!(waited < SOON / 2, "back after {waited:?}");
     endless.wait().expect("it ended");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn scripts_that_are_flushed_under_load_are_loaded_again() {
     let server = RedisServer::start();
     let reach = Reach::single(server.url()).await;
@@ -178,7 +178,7 @@ async fn scripts_that_are_flushed_under_load_are_loaded_again() {
     assert_eq!(reach.seen.failures(), [""; 0]);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_user_with_few_rights_is_enough() {
     let server = RedisServer::start();
     let rights =
@@ -187,14 +187,15 @@ async fn a_user_with_few_rights_is_enough() {
     let reach = Reach::single(format!("redis://gateway:secret@{}/0", server.address())).await;
     assert_eq!(reach.call("a").await.0, Ok(1));
     let before = reach.denied.epoch();
-    eventually("it hears of resets", || {
+    until("it hears of resets", || {
         server.cli(&["PUBLISH", "gate:resets", &format!("{:032x}", 1)]);
         reach.denied.epoch() > before + 2
-    });
+    })
+    .await;
     assert_eq!(logged(&[&server.address().to_string()]), [""; 0]);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_user_who_may_not_subscribe_is_told_once() {
     let server = RedisServer::start();
     let rights = ["ACL", "SETUSER", "gateway", "on", ">secret", "~gate:*", "resetchannels", "+@all"];
@@ -202,16 +203,16 @@ async fn a_user_who_may_not_subscribe_is_told_once() {
     let reach = Reach::single(format!("redis://gateway:secret@{}/0", server.address())).await;
     assert_eq!(reach.call("a").await.0, Ok(1));
     let address = server.address().to_string();
-    eventually("it is said", || logged(&[&address, "subscribe", "gate:resets"]).len() == 1);
+    until("it is said", || logged(&[&address, "subscribe", "gate:resets"]).len() == 1).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn an_eviction_policy_that_drops_counters_is_warned_about() {
     let server = RedisServer::with_options(&["--maxmemory-policy", "allkeys-lru"]);
     let reach = Reach::single(server.url()).await;
     let address = server.address().to_string();
     let warned = || logged(&[&address, "maxmemory-policy allkeys-lru"]).len();
-    eventually("it is warned about", || warned() == 1);
+    until("it is warned about", || warned() == 1).await;
     // Each look is a question itself.
     let mut own = 0;
     let mut asked = || {

@@ -8,7 +8,7 @@ use portcullis::words::signing::{MAX_KEYS, ROTATION_PERIOD};
 use redis::Value;
 
 use crate::reach::Reach;
-use crate::support::{RedisServer, eventually};
+use crate::support::{RedisServer, until};
 
 const NOW: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
 const MESSAGE: &[&[u8]] = &[b"alice"];
@@ -43,7 +43,7 @@ async fn who_reads_the_keys_but_not_the_password_signs_nothing() {
     assert!(!agree(&one, &thief) && !agree(&thief, &one));
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_gateway_that_begins_without_redis_signs_by_itself_until_it_is_there() {
     let mut server = RedisServer::start();
     server.kill();
@@ -51,21 +51,24 @@ async fn a_gateway_that_begins_without_redis_signs_by_itself_until_it_is_there()
     let alone = one.shared.key_ring().load_for_signing(NOW).sign("test", MESSAGE);
     assert!(!agree(&one, &other));
     server.restart();
-    eventually("both have learnt the keys", || agree(&one, &other) && agree(&other, &one));
+    until("both have learnt the keys", || agree(&one, &other) && agree(&other, &one)).await;
     assert!(one.shared.key_ring().load().verify("test", MESSAGE, &alone));
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_redis_that_comes_back_empty_costs_nobody_what_was_signed() {
     let mut server = RedisServer::start();
     let (one, other) = (Reach::single(server.url()).await, Reach::single(server.url()).await);
     let before = one.shared.key_ring().load_for_signing(NOW).sign("test", MESSAGE);
+    server.kill();
+    until("both know that it is away", || !one.shared.status().up && !other.shared.status().up).await;
     server.restart();
-    eventually("there are new keys", || {
+    until("there are new keys", || {
         one.shared.key_ring().load_for_signing(NOW).sign("test", MESSAGE) != before
             && agree(&one, &other)
             && agree(&other, &one)
-    });
+    })
+    .await;
     assert!(one.shared.key_ring().load().verify("test", MESSAGE, &before));
     assert!(other.shared.key_ring().load().verify("test", MESSAGE, &before));
 }

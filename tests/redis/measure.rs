@@ -41,7 +41,7 @@ async fn fault(name: &str, server: &mut RedisServer, out: impl Fn(&mut RedisServ
 }
 
 #[ignore = "measures, promises nothing"]
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn what_callers_saw() {
     let mut server = RedisServer::start();
     fault("stopped", &mut server, |server| server.pause(), |server| server.resume()).await;
@@ -62,7 +62,7 @@ async fn what_callers_saw() {
 }
 
 #[ignore = "measures, promises nothing"]
-#[tokio::test(flavor = "current_thread")]
+#[tokio::test]
 async fn calls_a_second() {
     let server = RedisServer::start();
     let reach = Reach::single(server.url()).await;

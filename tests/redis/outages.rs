@@ -9,9 +9,9 @@ use std::{io, thread};
 use portcullis::store::redis::Failure;
 
 use crate::reach::{AT_ONCE, Reach, SOON, TIMEOUT, logged};
-use crate::support::{RedisServer, Stopwatch, all_the_while, eventually, until};
+use crate::support::{RedisServer, Stopwatch, all_the_while, until};
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn the_very_first_call_is_answered() {
     let server = RedisServer::start();
     let reach = Reach::single(server.url()).await;
@@ -21,7 +21,7 @@ async fn the_very_first_call_is_answered() {
     assert_eq!(logged(&[&server.address().to_string()]), [""; 0], "nothing is amiss");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_start_without_redis_goes_on_and_recovers_by_itself() {
     let mut server = RedisServer::start();
     server.kill();
@@ -35,11 +35,11 @@ async fn a_start_without_redis_goes_on_and_recovers_by_itself() {
     server.restart();
     let waited = reach.until_well("a").await;
     assert!(waited < SOON, "back after {waited:?}");
-    eventually("it is said to be back", || logged(&[&address, "is back, "]).len() == 1);
+    until("it is said to be back", || logged(&[&address, "is back, "]).len() == 1).await;
     assert_eq!(logged(&[&address]).len(), 2, "{:?}", logged(&[&address]));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_stopped_server_is_waited_for_once_and_is_back_as_soon_as_it_wakes() {
     let server = RedisServer::start();
     let reach = Reach::single(server.url()).await;
@@ -62,7 +62,7 @@ async fn a_stopped_server_is_waited_for_once_and_is_back_as_soon_as_it_wakes() {
     assert!(made <= 6, "{made} connections were piled up");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn many_callers_wait_for_a_stopped_server_together() {
     let server = RedisServer::start();
     let reach = Reach::single(server.url()).await;
@@ -77,7 +77,7 @@ async fn many_callers_wait_for_a_stopped_server_together() {
     assert!(reach.until_well("a").await < SOON);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_killed_server_is_noticed_and_may_come_back_empty() {
     let mut server = RedisServer::start();
     let reach = Reach::single(server.url()).await;
@@ -92,18 +92,18 @@ async fn a_killed_server_is_noticed_and_may_come_back_empty() {
     assert_eq!(server.cli(&["GET", "gate:a"]), "1", "it came back empty");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_server_killed_while_nobody_asks_is_noticed_by_the_watch_alone() {
     let mut server = RedisServer::start();
     let reach = Reach::single(server.url()).await;
     server.kill();
-    eventually("it is known to be away", || !reach.shared.status().up);
+    until("it is known to be away", || !reach.shared.status().up).await;
     assert_eq!(reach.seen.failures(), [""; 0], "no caller found out");
     server.restart();
-    eventually("it is known to be back", || reach.shared.status().up);
+    until("it is known to be back", || reach.shared.status().up).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn connections_that_a_server_closes_while_nobody_asks_are_no_failure() {
     let server = RedisServer::start();
     let reach = Reach::single(server.url()).await;
@@ -117,7 +117,7 @@ async fn connections_that_a_server_closes_while_nobody_asks_are_no_failure() {
     assert_eq!(reach.seen.failures(), [""; 0]);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_server_that_accepts_nothing_is_given_up_in_time() {
     // A listener with a full queue drops new connections, as a network would.
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
@@ -176,7 +176,7 @@ impl Balancer {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_demoted_master_whose_connections_stay_open_is_left() {
     // As a replica that answers reads, and as one that answers nothing while it has no master.
     for serves_stale_data in ["yes", "no"] {
@@ -194,11 +194,11 @@ async fn a_demoted_master_whose_connections_stay_open_is_left() {
         assert_eq!(new.cli(&["GET", "gate:a"]), "1");
         let address = balancer.address.to_string();
         assert_eq!(logged(&[&address, "is down"]).len(), 1);
-        eventually("it is said to be back", || logged(&[&address, "is back, "]).len() == 1);
+        until("it is said to be back", || logged(&[&address, "is back, "]).len() == 1).await;
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_server_that_takes_no_more_clients_is_down_for_that_and_said_to_be_back() {
     let server = RedisServer::start();
     let reach = Reach::single(server.url()).await;
@@ -215,10 +215,10 @@ async fn a_server_that_takes_no_more_clients_is_down_for_that_and_said_to_be_bac
     ask("CLIENT KILL TYPE pubsub");
     reach.until_away("a").await;
     let address = server.address().to_string();
-    eventually("the reason is said", || !logged(&[&address, "maxclients"]).is_empty());
+    until("the reason is said", || !logged(&[&address, "maxclients"]).is_empty()).await;
     ask("CONFIG SET maxclients 1000");
     let waited = reach.until_well("a").await;
     assert!(waited < SOON, "back after {waited:?}");
-    eventually("it is said to be back", || logged(&[&address, "is back, "]).len() == 1);
+    until("it is said to be back", || logged(&[&address, "is back, "]).len() == 1).await;
     assert_eq!(logged(&[&address, "is down"]).len(), 1, "{:?}", logged(&[&address]));
 }

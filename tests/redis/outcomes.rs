@@ -17,7 +17,7 @@ use portcullis::words::clock::Clock;
 use portcullis::words::pending_reservations::ToldLater;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{RedisCluster, RedisServer, eventually, within};
+use crate::support::{RedisCluster, RedisServer, until, within};
 
 #[derive(Debug, Default)]
 struct RoundTrips(AtomicUsize);
@@ -88,7 +88,7 @@ fn rule(rates: &str) -> Rule {
     Rule::Rates { algorithm: Algorithm::default(), rates: rates.parse().expect(rates), cost: NonZeroU32::MIN }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn in_a_cluster_a_client_is_known_and_slots_come_back_wherever_they_are() {
     let cluster = RedisCluster::start();
     let urls: Vec<String> = cluster.nodes.iter().map(|node| format!("redis://{}", node.address())).collect();
@@ -123,12 +123,12 @@ async fn in_a_cluster_a_client_is_known_and_slots_come_back_wherever_they_are() 
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_flood_of_what_is_exhausted_is_answered_here_until_someone_says_that_there_is_room() {
     let redis = RedisServer::start();
     let urls = [redis.url()];
     let (one, other) = (Gateway::start(Mode::Single, &urls).await, Gateway::start(Mode::Single, &urls).await);
-    eventually("both hear of resets", || redis.cli(&["PUBSUB", "NUMSUB", "gate:resets"]).ends_with('2'));
+    until("both hear of resets", || redis.cli(&["PUBSUB", "NUMSUB", "gate:resets"]).ends_with('2')).await;
     let rule = rule("3/hour");
     let batch = Batch { charges: [failures(1, &rule)].into_iter().collect(), ..Batch::default() };
     let mut last = None;

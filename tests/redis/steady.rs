@@ -3,7 +3,7 @@
 use portcullis::store::redis::Failure;
 
 use crate::reach::{AT_ONCE, Reach, SOON, TIMEOUT};
-use crate::support::{RedisServer, Stopwatch, eventually};
+use crate::support::{RedisServer, Stopwatch, until};
 
 fn statistic(server: &RedisServer, name: &str) -> u64 {
     let stats = server.cli(&["INFO", "stats"]);
@@ -11,7 +11,7 @@ fn statistic(server: &RedisServer, name: &str) -> u64 {
     line.expect("a statistic").parse().expect("a number")
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn nothing_much_is_sent_when_nobody_asks() {
     /// What a healthy server is asked in so many seconds: how many keys it has, who it is, and whether it still tells.
     const ROUND: u64 = 15;
@@ -29,11 +29,11 @@ async fn nothing_much_is_sent_when_nobody_asks() {
     assert!(sent <= most, "{sent} commands in {:?}, one of them this question", begun.elapsed());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_gateway_that_has_its_part_says_so_once_a_minute() {
     let server = RedisServer::start();
     let reach = Reach::with_part(server.url()).await;
-    eventually("it has the whole", || reach.shared.part().is_whole());
+    until("it has the whole", || reach.shared.part().is_whole()).await;
     tokio::time::sleep(SOON).await;
     let scripts = || {
         let stats = server.cli(&["INFO", "commandstats"]);
@@ -45,7 +45,7 @@ async fn a_gateway_that_has_its_part_says_so_once_a_minute() {
     assert!(scripts() - before <= 1);
 }
 
-#[tokio::test(flavor = "current_thread")]
+#[tokio::test]
 async fn concurrent_calls_share_writes() {
     let server = RedisServer::start();
     let shared = Reach::single(server.url()).await;
@@ -63,7 +63,7 @@ async fn concurrent_calls_share_writes() {
     assert!(took < TIMEOUT, "{took:?}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn many_first_calls_share_one_connection() {
     let server = RedisServer::start();
     let reach = Reach::single(server.url()).await;
@@ -74,19 +74,19 @@ async fn many_first_calls_share_one_connection() {
     assert!(made <= 3, "{made} connections, one of them this question, one perhaps to hear of resets");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn resets_are_heard_of_from_any_gateway() {
     let server = RedisServer::start();
     let (one, other) = (Reach::single(server.url()).await, Reach::single(server.url()).await);
-    eventually("both listen", || server.cli(&["PUBSUB", "NUMSUB", "gate:resets"]).ends_with('2'));
+    until("both listen", || server.cli(&["PUBSUB", "NUMSUB", "gate:resets"]).ends_with('2')).await;
     let (before, there) = (one.denied.epoch(), other.denied.epoch());
     let begun = Stopwatch::start();
     one.links.publish("gate:resets", &format!("{:032x}", 7)).await.expect("told");
-    eventually("both heard", || one.denied.epoch() > before && other.denied.epoch() > there);
+    until("both heard", || one.denied.epoch() > before && other.denied.epoch() > there).await;
     assert!(begun.elapsed() < AT_ONCE * 2, "{:?}", begun.elapsed());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn who_may_not_tell_the_others_decides_on() {
     let server = RedisServer::start();
     server.cli(&["ACL", "SETUSER", "mute", "on", ">any", "~*", "&*", "+@all", "-publish"]);
@@ -96,35 +96,35 @@ async fn who_may_not_tell_the_others_decides_on() {
     assert_eq!(reach.seen.failures(), ["noperm"]);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_lost_subscription_is_made_again() {
     let server = RedisServer::start();
     let reach = Reach::single(server.url()).await;
     let listens = || server.cli(&["PUBSUB", "NUMSUB", "gate:resets"]).ends_with('1');
-    eventually("it listens", listens);
+    until("it listens", listens).await;
     let before = reach.denied.epoch();
     server.cli(&["CLIENT", "KILL", "TYPE", "pubsub"]);
     let begun = Stopwatch::start();
-    eventually("it listens again", listens);
-    eventually("all is forgotten", || reach.denied.epoch() > before);
+    until("it listens again", listens).await;
+    until("all is forgotten", || reach.denied.epoch() > before).await;
     assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
     assert!(reach.shared.status().up);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_server_that_is_emptied_is_believed_at_once() {
     let server = RedisServer::start();
     let reach = Reach::single(server.url()).await;
-    eventually("it listens", || server.cli(&["CLIENT", "LIST"]).contains("flags=Pt"));
+    until("it listens", || server.cli(&["CLIENT", "LIST"]).contains("flags=Pt")).await;
     for command in ["FLUSHALL", "FLUSHDB"] {
         let before = reach.denied.epoch();
         server.cli(&[command]);
-        eventually("all is forgotten", || reach.denied.epoch() > before);
+        until("all is forgotten", || reach.denied.epoch() > before).await;
     }
     assert!(reach.shared.status().up);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn keys_are_counted_now_and_then() {
     let server = RedisServer::start();
     for name in ["a", "b", "c"] {
@@ -132,10 +132,10 @@ async fn keys_are_counted_now_and_then() {
     }
     let reach = Reach::single(server.url()).await;
     // One more is the key of the probe.
-    eventually("they are counted", || reach.shared.keys() == 4);
+    until("they are counted", || reach.shared.keys() == 4).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_socket_of_a_file_serves_as_well() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("redis.sock");

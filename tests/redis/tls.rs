@@ -88,7 +88,7 @@ fn server(authority: &Authority) -> (RedisServer, u16) {
 /// The part of the test below that runs in its own process.
 const URL: &str = "PORTCULLIS_TEST_URL";
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_server_that_the_system_vouches_for_is_believed() {
     let authority = Authority::new();
     let (server, port) = server(&authority);
@@ -116,7 +116,7 @@ fn asked_elsewhere(url: &str, roots: &str) -> String {
 }
 
 #[ignore = "is run by the test above, in a process of its own"]
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn says_how_a_server_is_reached() {
     let Ok(url) = std::env::var(URL) else { return };
     let reach = Reach::patient(url).await;

@@ -90,7 +90,7 @@ async fn across_slots_every_denying_limit_is_named_and_attempts_are_charged() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[tokio::test]
 async fn across_slots_hammering_never_lets_too_many_pass_and_leaves_nothing_charged_in_vain() {
     let cluster = RedisCluster::start();
     let nodes = [in_cluster(&cluster, 1).await, in_cluster(&cluster, 1).await];
@@ -177,7 +177,7 @@ async fn a_part_of_the_cluster_away_is_decided_by_policy_and_the_rest_by_redis()
 }
 
 /// One server is stopped, and the others have decided meanwhile: nobody waits for its turn.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn keys_with_room_are_asked_in_all_slots_at_once() {
     let cluster = RedisCluster::start();
     let urls: Vec<String> = cluster.nodes[..3].iter().map(|node| format!("redis://{}", node.address())).collect();

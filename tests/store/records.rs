@@ -49,7 +49,7 @@ fn told(gateway: &str, standing: Standing, content: &[u8]) -> (String, Standing,
     (gateway.to_owned(), standing, Some(content.to_vec()))
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_question_is_answered_at_once_and_who_does_not_answer_is_missing() {
     let server = RedisServer::start();
     let nodes = [Node::on(&server, 1).await, Node::on(&server, 1).await, Node::on(&server, 1).await];
@@ -82,7 +82,7 @@ async fn a_question_is_answered_at_once_and_who_does_not_answer_is_missing() {
     assert_eq!(ask(&one).await[0], told("three", Standing::Ended, b"32"));
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn those_who_ask_at_the_same_time_share_a_question() {
     let server = RedisServer::start();
     let (node, other) = (Node::on(&server, 1).await, Node::on(&server, 1).await);
@@ -109,7 +109,7 @@ async fn those_who_ask_at_the_same_time_share_a_question() {
     assert_eq!(published() - before, 1);
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn nothing_is_sent_where_nothing_has_changed() {
     let server = RedisServer::start();
     let node = Node::on(&server, 1).await;
@@ -131,7 +131,7 @@ async fn nothing_is_sent_where_nothing_has_changed() {
     assert_eq!(written(), ["presence"]);
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_record_that_was_moved_or_written_by_a_stranger_is_not_read() {
     let server = RedisServer::start();
     let (node, other) = (Node::on(&server, 1).await, Node::on(&server, 1).await);
@@ -155,7 +155,7 @@ async fn a_record_that_was_moved_or_written_by_a_stranger_is_not_read() {
     assert_eq!(one.find("y").await, Ok(None));
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn without_redis_it_fails_at_once_and_ends_with_the_outage() {
     let mut server = RedisServer::start();
     let (node, other) = (Node::on(&server, 1).await, Node::on(&server, 1).await);
@@ -174,7 +174,7 @@ async fn without_redis_it_fails_at_once_and_ends_with_the_outage() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn in_a_cluster_all_gateways_are_asked_too() {
     let cluster = RedisCluster::start();
     let urls: Vec<String> = cluster.nodes.iter().map(|node| format!("redis://{}", node.address())).collect();

@@ -144,7 +144,7 @@ fn server() -> Arc<RedisServer> {
     })
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[tokio::test]
 async fn a_thousand_at_once_are_a_thousand_by_the_clock_of_the_server() {
     let fixture = Arc::new(Redis::by(Time::OfServer, ManualClock::default()));
     let limit = Limit::rates("1000/minute; 9999/hour");

@@ -76,7 +76,7 @@ fn kept(server: &RedisServer) -> usize {
     server.cli(&["ZCARD", "away:{sessions}:stamps"]).parse().expect("a number")
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn what_one_gateway_learns_the_others_know_within_a_second() {
     let server = RedisServer::start();
     let gateways = [Gateway::on(&server).await, Gateway::on(&server).await, Gateway::on(&server).await];
@@ -98,7 +98,7 @@ async fn what_one_gateway_learns_the_others_know_within_a_second() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_session_of_another_account_is_seen_by_every_gateway_at_once() {
     let server = RedisServer::start();
     let gateways = [Gateway::on(&server).await, Gateway::on(&server).await];
@@ -115,7 +115,7 @@ async fn a_session_of_another_account_is_seen_by_every_gateway_at_once() {
     assert!(gateways.iter().all(|gateway| (1..300).all(|round| gateway.account(10_000 * round + 1).is_none())));
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_session_that_is_used_at_one_gateway_is_remembered_by_all() {
     let server = RedisServer::start();
     let gateways = [Gateway::on(&server).await, Gateway::on(&server).await];
@@ -139,7 +139,7 @@ async fn a_session_that_is_used_at_one_gateway_is_remembered_by_all() {
     assert!(later.sign_in(8, &[9], &[1]).await, "its time is over in Redis too");
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn while_redis_is_down_every_gateway_decides_by_what_it_knows_and_tells_it_later() {
     let mut server = RedisServer::start();
     let gateways = [Gateway::on(&server).await, Gateway::on(&server).await];
@@ -160,7 +160,7 @@ async fn while_redis_is_down_every_gateway_decides_by_what_it_knows_and_tells_it
     assert_eq!([1, 4, 6].map(|session| later.account(session)), [Some(7), Some(8), Some(8)]);
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn what_is_forgotten_while_redis_does_not_answer_stays_forgotten() {
     let server = RedisServer::start();
     let gateways = [Gateway::on(&server).await, Gateway::on(&server).await];
@@ -176,7 +176,7 @@ async fn what_is_forgotten_while_redis_does_not_answer_stays_forgotten() {
     assert_eq!((gateways[0].account(1), gateways[0].account(2)), (None, Some(7)));
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_redis_that_was_emptied_gets_all_sessions_again() {
     let server = RedisServer::start();
     let gateways = [Gateway::on(&server).await, Gateway::on(&server).await];
@@ -196,7 +196,7 @@ async fn a_redis_that_was_emptied_gets_all_sessions_again() {
     assert!(!later.sign_in(99, &[5000], &[1000]).await);
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn when_there_is_no_more_room_the_longest_unused_go_first_everywhere() {
     let server = RedisServer::start();
     let gateways = [Gateway::on(&server).await, Gateway::on(&server).await];
@@ -214,7 +214,7 @@ async fn when_there_is_no_more_room_the_longest_unused_go_first_everywhere() {
     assert_eq!(server.cli(&["HLEN", "away:{sessions}"]), "1001", "and the version");
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn gateways_that_may_not_publish_know_sessions_within_a_second_all_the_same() {
     let server = RedisServer::start();
     let rules = "on >secret ~* &* +@all -publish";
@@ -231,7 +231,7 @@ async fn gateways_that_may_not_publish_know_sessions_within_a_second_all_the_sam
     know(&gateways, 3, None).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn the_rights_that_the_book_lists_are_enough_for_sessions() {
     let server = RedisServer::start();
     let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/src/redis.md")).expect("the page");
@@ -257,7 +257,7 @@ async fn the_rights_that_the_book_lists_are_enough_for_sessions() {
     assert_eq!(server.cli(&["ACL", "LOG"]), "", "nothing was refused");
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn gateways_that_missed_messages_load_what_they_missed() {
     let server = RedisServer::start();
     let gateways = [Gateway::on(&server).await, Gateway::on(&server).await];
@@ -277,7 +277,7 @@ async fn gateways_that_missed_messages_load_what_they_missed() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn every_gateway_of_a_cluster_knows_sessions() {
     let cluster = RedisCluster::start();
     let urls: Vec<String> =
@@ -315,7 +315,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 #[test]
 fn any_history_at_two_gateways_is_that_of_one_table() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("threads");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let server = RedisServer::start();
     let gateways = runtime.block_on(async { Arc::new([Gateway::on(&server).await, Gateway::on(&server).await]) });
     let histories = AtomicU32::new(1);

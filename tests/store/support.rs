@@ -1,8 +1,10 @@
 //! Builders for tests of stores: limits in one line, a manual clock, and one question with its answer.
 
 use std::num::NonZeroU32;
+use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use portcullis::rules::decision::batch::{Charged, Force, Items, KnownClientKey};
 use portcullis::rules::decision::{Batch, Charge, Settlement, Verdict};
 use portcullis::rules::key::KeyHash;
@@ -10,6 +12,8 @@ use portcullis::rules::limit::{Algorithm, AlgorithmName, Count, Rule};
 use portcullis::store::Store;
 use portcullis::words::clock::Timestamp;
 use portcullis::words::pending_reservations::ToldLater;
+use tokio::runtime::Builder;
+use tokio::task::spawn_blocking;
 
 /// A store under test, fresh, and the hand of its clock.
 pub(crate) trait Fixture: Send + Sync + 'static {
@@ -41,6 +45,25 @@ pub(crate) trait Fixture: Send + Sync + 'static {
         assert!(moment >= self.now(), "{time} is over");
         self.set(moment);
     }
+}
+
+/// What they return, each run on a thread with a runtime of its own, as the cores of a gateway have. All begin at the same
+/// moment.
+pub(crate) async fn at_once<F>(tasks: impl ExactSizeIterator<Item = F>) -> Vec<F::Output>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    let together = Arc::new(Barrier::new(tasks.len()));
+    let run = |task| {
+        let together = Arc::clone(&together);
+        spawn_blocking(move || {
+            let core = Builder::new_current_thread().enable_all().build().expect("a runtime");
+            together.wait();
+            core.block_on(task)
+        })
+    };
+    let running: Vec<_> = tasks.map(run).collect();
+    join_all(running).await.into_iter().map(|done| done.expect("no task panics")).collect()
 }
 
 /// When the first day begins: a midnight, so that windows aligned to anything up to a day begin with it.

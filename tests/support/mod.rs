@@ -2,6 +2,7 @@
 
 mod api_description;
 mod authority;
+mod background;
 mod caller;
 mod challenge_page;
 mod clock;
@@ -40,6 +41,7 @@ mod unused_address;
 
 pub use self::api_description::ApiDescription;
 pub use self::authority::{CertificateAuthority, Certified};
+pub use self::background::Background;
 pub use self::caller::Caller;
 pub use self::challenge_page::{attribute, solve};
 pub use self::clock::{Stopwatch, eventually, found_within, repeat_until, settled, throughout};

@@ -7,17 +7,17 @@ use std::sync::{Arc, Mutex};
 use rustls::{HandshakeKind, ServerConfig};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::Runtime;
 use tokio_rustls::TlsAcceptor;
 
 use super::authority::CertificateAuthority;
+use super::background::Background;
 
 /// Terminates TLS in front of an application without TLS.
 #[derive(Debug)]
 pub struct SecureOrigin {
     address: SocketAddr,
     handshakes: Arc<Handshakes>,
-    _runtime: Runtime,
+    _background: Background,
 }
 
 #[derive(Debug, Default)]
@@ -49,18 +49,17 @@ impl SecureOrigin {
             .expect("the key fits");
         config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
         let acceptor = TlsAcceptor::from(Arc::new(config));
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-        let runtime = runtime.expect("a runtime");
-        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");
+        let background = Background::start();
+        let listener = background.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");
         let address = listener.local_addr().expect("a bound socket");
         let handshakes = Arc::new(Handshakes::default());
         let seen = Arc::clone(&handshakes);
-        runtime.spawn(async move {
+        background.spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 tokio::spawn(serve(acceptor.clone(), stream, application, Arc::clone(&seen)));
             }
         });
-        Self { address, handshakes, _runtime: runtime }
+        Self { address, handshakes, _background: background }
     }
 
     pub fn address(&self) -> SocketAddr {

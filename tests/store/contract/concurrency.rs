@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::support::{Fixture, Limit, ask, ask_one, count, give_back, passing};
+use crate::support::{Fixture, Limit, ask, ask_one, at_once, count, give_back, passing};
 
 pub(crate) async fn so_many_are_in_flight_and_no_more(fixture: impl Fixture) {
     let limit = Limit::concurrent(3);
@@ -49,43 +49,33 @@ pub(crate) async fn tasks_hammering_one_key_admit_exactly_as_many(fixture: impl 
     let limits = [Limit::rates("1000/hour; 500/minute"), Limit::rates("1000/hour").cost(2), Limit::concurrent(500)];
     let fixture = Arc::new(fixture);
     for (number, limit) in limits.into_iter().enumerate() {
-        let tasks: Vec<_> = (0..8)
-            .map(|_| {
-                let (fixture, limit) = (fixture.clone(), limit.clone());
-                tokio::spawn(async move { count(&*fixture, 200, &limit, &format!("key {number}")).await })
-            })
-            .collect();
-        let mut passed = 0;
-        for task in tasks {
-            passed += task.await.expect("no task panics");
-        }
+        let hammer = |_| {
+            let (fixture, limit) = (fixture.clone(), limit.clone());
+            async move { count(&*fixture, 200, &limit, &format!("key {number}")).await }
+        };
+        let passed: usize = at_once((0..8).map(hammer)).await.into_iter().sum();
         assert_eq!(passed, 500, "{limit:?}");
     }
 }
 
 pub(crate) async fn tasks_hammering_two_limits_leave_both_exact(fixture: impl Fixture) {
     let fixture = Arc::new(fixture);
-    let tasks: Vec<_> = (0..8)
-        .map(|number| {
-            let fixture = fixture.clone();
-            tokio::spawn(async move {
-                let (own, shared) = (Limit::rates("100/hour"), Limit::rates("600/hour"));
-                let name = format!("own {number}");
-                // Half of the tasks name the keys in the opposite order.
-                let mut charges = [(&own, name.as_str()), (&shared, "shared")];
-                charges.rotate_left(number % 2);
-                let mut passed = 0;
-                for _ in 0..150 {
-                    passed += usize::from(passing(&ask(&*fixture, &charges).await) == [true, true]);
-                }
-                passed
-            })
-        })
-        .collect();
-    let mut passed = Vec::new();
-    for task in tasks {
-        passed.push(task.await.expect("no task panics"));
-    }
+    let hammer = |number: usize| {
+        let fixture = fixture.clone();
+        async move {
+            let (own, shared) = (Limit::rates("100/hour"), Limit::rates("600/hour"));
+            let name = format!("own {number}");
+            // Half of the tasks name the keys in the opposite order.
+            let mut charges = [(&own, name.as_str()), (&shared, "shared")];
+            charges.rotate_left(number % 2);
+            let mut passed = 0;
+            for _ in 0..150 {
+                passed += usize::from(passing(&ask(&*fixture, &charges).await) == [true, true]);
+            }
+            passed
+        }
+    };
+    let passed = at_once((0..8).map(hammer)).await;
     assert_eq!(passed.iter().sum::<usize>(), 600, "{passed:?}");
     assert!(passed.iter().all(|passed| *passed <= 100), "{passed:?}");
 }

@@ -153,7 +153,7 @@ macro_rules! promises {
     ($fixture:ident; $($module:ident: $($promise:ident),+;)+) => {$(
         mod $module {
             $(
-                #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+                #[tokio::test]
                 async fn $promise() {
                     let fixture = <super::$fixture as crate::support::Fixture>::new();
                     crate::contract::$module::$promise(fixture).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use portcullis::rules::limit::Algorithm;
 
-use crate::support::{Fixture, Limit, ask, ask_one, count, keep, passing, remaining, resets, take_back};
+use crate::support::{Fixture, Limit, ask, ask_one, at_once, count, keep, passing, remaining, resets, take_back};
 
 pub(crate) async fn a_guess_that_fails_keeps_its_slot_and_one_that_succeeds_gives_it_back(fixture: impl Fixture) {
     for (limit, name) in Limit::each("3/minute").map(|(limit, name)| (limit.failures(), name)) {
@@ -94,13 +94,9 @@ pub(crate) async fn parallel_guesses_are_as_many_as_there_are_slots(fixture: imp
     for (number, (limit, _)) in Limit::each("3/minute").into_iter().enumerate() {
         let ask = |_| {
             let (fixture, limit) = (Arc::clone(&fixture), limit.clone().failures());
-            tokio::spawn(async move { ask_one(&*fixture, &limit, &format!("key {number}")).await })
+            async move { ask_one(&*fixture, &limit, &format!("key {number}")).await.passes() }
         };
-        let asked: Vec<_> = (0..10).map(ask).collect();
-        let mut passed = 0;
-        for task in asked {
-            passed += usize::from(task.await.expect("no task panics").passes());
-        }
+        let passed = at_once((0..10).map(ask)).await.into_iter().filter(|passes| *passes).count();
         assert_eq!(passed, 3, "{limit:?}");
     }
 }
@@ -110,7 +106,7 @@ pub(crate) async fn parallel_logins_are_all_let_in_as_slots_come_back(fixture: i
     let (fixture, inside, failed) = (Arc::new(fixture), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let log_in = |number: usize| {
         let (fixture, inside, failed) = (Arc::clone(&fixture), Arc::clone(&inside), Arc::clone(&failed));
-        tokio::spawn(async move {
+        async move {
             let limit = Limit::rates("5/hour").failures();
             for round in 0..20 {
                 let verdict = loop {
@@ -130,12 +126,9 @@ pub(crate) async fn parallel_logins_are_all_let_in_as_slots_come_back(fixture: i
                     take_back(&*fixture, &limit, "alice", &verdict).await;
                 }
             }
-        })
+        }
     };
-    let tasks: Vec<_> = (0..8).map(log_in).collect();
-    for task in tasks {
-        task.await.expect("no task panics");
-    }
+    at_once((0..8).map(log_in)).await;
     assert_eq!(failed.load(Ordering::SeqCst), 3);
     assert_eq!(count(&*fixture, 5, &Limit::rates("5/hour").failures(), "alice").await, 2);
 }
@@ -144,7 +137,7 @@ pub(crate) async fn two_limits_stay_exact_while_slots_come_back(fixture: impl Fi
     let fixture = Arc::new(fixture);
     let task = |number: usize| {
         let fixture = Arc::clone(&fixture);
-        tokio::spawn(async move {
+        async move {
             let own = Limit::rates("40/hour").failures();
             let shared = Limit::rates("100/hour").algorithm(Algorithm::BucketedWindow { buckets: None }).failures();
             let name = format!("own {number}");
@@ -167,13 +160,9 @@ pub(crate) async fn two_limits_stay_exact_while_slots_come_back(fixture: impl Fi
             let left = remaining(&ask_one(&*fixture, &own.clone().shadow(), &name).await)[0];
             assert_eq!(left, 40_usize.saturating_sub(kept + 1) as u64);
             kept
-        })
+        }
     };
-    let tasks: Vec<_> = (0..4).map(task).collect();
-    let mut kept = 0;
-    for task in tasks {
-        kept += task.await.expect("no task panics");
-    }
+    let kept: usize = at_once((0..4).map(task)).await.into_iter().sum();
     assert_eq!(kept, 100);
 }
 
