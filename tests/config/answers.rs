@@ -61,10 +61,10 @@ fn sessions_have_defaults() {
     let sessions = |name: &str| route(&settings, name).sessions.as_ref().expect("sessions");
     let names = |name: &str| sessions(name).cookies.iter().map(ToString::to_string).collect::<Vec<_>>();
     let rule = sessions("login");
-    assert_eq!((rule.keep, rule.is_fresh, rule.is_of_host()), (Duration::from_secs(12 * 3600), true, false));
+    assert_eq!((rule.keep, rule.is_fresh), (Duration::from_secs(12 * 3600), true));
     assert_eq!((names("login"), rule.tokens.len()), (vec!["sid".to_owned()], 0));
     let rule = sessions("device");
-    assert_eq!((rule.keep, rule.is_fresh, rule.is_of_host()), (Duration::from_secs(30 * 86_400), false, true));
+    assert_eq!((rule.keep, rule.is_fresh), (Duration::from_secs(30 * 86_400), false));
     assert_eq!((names("device"), &*rule.tokens), (vec!["a".to_owned(), "b_*".to_owned()], &["a.b".into()][..]));
     assert_eq!(settings.policy.session_carriers.iter().count(), 4, "a bearer too");
 }

@@ -178,6 +178,22 @@ fn a_forged_success_is_a_failure() {
     assert_eq!(sign_in(&gateway, "victim", "right").status(), 429);
 }
 
+/// The application does not look at the host, and a client names any.
+#[test]
+fn a_session_is_one_at_every_host() {
+    let origin = Application::start();
+    let of_host = config(&origin, "", COOKIES).replace("of: param.username", "of: [host, param.username]");
+    let gateway = Gateway::start(of_host);
+    let mallory = signed_in(&gateway, "mallory");
+    for number in 0..3 {
+        let forged = sign_in(&gateway, "victim", "x").host(&format!("{number}.test")).header("Cookie", &mallory);
+        assert_eq!(forged.status(), 302);
+    }
+    assert_eq!(sign_in(&gateway, "victim", "right").status(), 429);
+    let elsewhere = |number| gateway.get("/page/1").host(&format!("{number}.test")).header("Cookie", &mallory);
+    assert_eq!([1, 2, 3].map(|number| elsewhere(number).status()), [200, 200, 429]);
+}
+
 #[test]
 fn a_remembered_attacker_forges_no_success_with_a_cookie_that_the_gateway_has_seen_end() {
     let origin = Application::start();

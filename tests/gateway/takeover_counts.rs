@@ -57,6 +57,8 @@ fn what_was_counted_counts_after_a_takeover() {
             statuses.push(gateway.get(&format!("/?page={page}")).status());
             let next = taken_over(&gateway);
             assert_eq!(gateway.ended().code(), Some(0));
+            let told = gateway.log_messages();
+            assert!(!told.iter().any(|line| line.contains("is gone")), "its successor is there: {told:?}");
             gateway = next;
         }
         assert_eq!(statuses, [200, 200, 200, 429, 429], "{rule}");

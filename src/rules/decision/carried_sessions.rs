@@ -19,8 +19,6 @@ pub struct CarriedSessions {
     found: SmallVec<[CarriedSession; 2]>,
     /// The accounts of the sessions, each once.
     users: SmallVec<[UserMark; 1]>,
-    /// The host that the request is for, if a session is valid on one host only.
-    host: Option<Box<str>>,
     /// Why the request may carry a session that was not looked up.
     unread: Option<NotUnderstood>,
 }
@@ -66,8 +64,6 @@ impl CarriedSessions {
         account: impl Fn(KeyHash) -> Option<KeyHash>,
     ) -> Box<Self> {
         let mut carried = Box::<Self>::default();
-        let is_of_host = policy.session_carriers.iter().any(|carrier| carrier.is_of_host);
-        let host = is_of_host.then(|| head.host.as_str());
         for (number, carrier) in (0..).zip(policy.session_carriers.iter()) {
             let mut unread = not_understood(carrier, head.fields);
             let mut left = MAX_READINGS;
@@ -77,7 +73,7 @@ impl CarriedSessions {
                     return;
                 };
                 left = less;
-                if let Some(session) = session(carrier, host, &value, hasher)
+                if let Some(session) = session(carrier, &value, hasher)
                     && !carried.found.iter().any(|known| known.session == session)
                 {
                     let name = number_of(carrier, name, hasher);
@@ -86,7 +82,6 @@ impl CarriedSessions {
             });
             carried.unread = carried.unread.or(unread);
         }
-        carried.host = host.map(Into::into);
         carried
     }
 
@@ -251,7 +246,7 @@ impl CarriedSessions {
     fn read_again(&self, carrier: &SessionCarrier, request: &Fields, hasher: &KeyHasher) -> SmallVec<[KeyHash; 2]> {
         let mut sessions = SmallVec::new();
         each_value(carrier, request, &mut |_, value| {
-            sessions.extend(session(carrier, self.host.as_deref(), &value, hasher));
+            sessions.extend(session(carrier, &value, hasher));
         });
         sessions
     }
@@ -318,8 +313,8 @@ fn number_of(carrier: &SessionCarrier, name: &[u8], hasher: &KeyHasher) -> u64 {
     }
 }
 
-/// The hash of a value of this carrier. `None`: it is no session. `host` is the host that the request is for.
-fn session(carrier: &SessionCarrier, host: Option<&str>, value: &str, hasher: &KeyHasher) -> Option<KeyHash> {
+/// The hash of a value of this carrier. `None`: it is no session.
+fn session(carrier: &SessionCarrier, value: &str, hasher: &KeyHasher) -> Option<KeyHash> {
     if value.is_empty() || value.len() > MAX_VALUE {
         return None;
     }
@@ -327,9 +322,6 @@ fn session(carrier: &SessionCarrier, host: Option<&str>, value: &str, hasher: &K
     match &carrier.cookies {
         Some(CookieNames::One(text) | CookieNames::Like { text, .. }) => key.push(text.as_bytes()),
         None => key.push(b""),
-    }
-    if carrier.is_of_host {
-        key.push(host.unwrap_or_default().as_bytes());
     }
     key.push(value.as_bytes());
     Some(hasher.hash(SESSIONS, &key))

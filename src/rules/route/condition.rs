@@ -310,6 +310,11 @@ impl MethodSet {
         })
     }
 
+    /// The methods that were written, in upper case.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|method| method.0.as_str())
+    }
+
     /// Whether it holds every method that `other` holds.
     pub(super) fn includes(&self, other: &Self) -> bool {
         other.0.iter().all(|method| self.contains(method.0.as_str()))

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use super::index::RequestIndex;
 use crate::rules::client::Prefix;
-use crate::rules::key::{KeySpec, Selector};
+use crate::rules::key::KeySpec;
 use crate::rules::limit::{ChannelId, DenyResponse, DescriptorFilter, LimitId};
 use crate::rules::list::{ListId, Membership};
 use crate::rules::outcome::OutcomeRule;
@@ -363,27 +363,18 @@ pub enum CookieNames {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionCarriers(Vec<SessionCarrier>);
 
-/// One kind of cookie, or the bearer, with sessions of one kind of accounts.
+/// One kind of cookie, or the bearer. A client chooses the host that it names: a session is one on every host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionCarrier {
     /// `None`: the bearer.
     pub cookies: Option<CookieNames>,
-    /// Its sessions are valid on one host. On another host its value is no session.
-    pub is_of_host: bool,
 }
 
 impl SessionRule {
-    /// Whether a session proves its account only on the host where it was learned.
-    pub fn is_of_host(&self) -> bool {
-        self.of.parts.iter().any(|part| part.selector == Selector::Host)
-    }
-
     /// The carriers of its sessions.
     fn carriers(&self) -> impl Iterator<Item = SessionCarrier> {
-        let is_of_host = self.is_of_host();
         let bearer = (!self.tokens.is_empty()).then_some(None);
-        let cookies = self.cookies.iter().cloned().map(Some).chain(bearer);
-        cookies.map(move |cookies| SessionCarrier { cookies, is_of_host })
+        self.cookies.iter().cloned().map(Some).chain(bearer).map(|cookies| SessionCarrier { cookies })
     }
 }
 

@@ -34,10 +34,11 @@ pub struct SuccessorClient {
     has_sessions: bool,
 }
 
-/// The task that exchanges requests and replies. If it is dropped, with its runtime too, the connection has ended.
+/// The task that exchanges requests and replies. If it is dropped, the connection has ended.
 struct RunningExchange {
     client: Arc<SuccessorClient>,
-    ended: io::Result<()>,
+    /// How the successor ended it. `None`: it did not, this process ends.
+    ended: Option<io::Result<()>>,
 }
 
 /// Requests that are under way.
@@ -83,7 +84,7 @@ impl SuccessorClient {
         let state = Mutex::new(ClientState { keys, ..ClientState::default() });
         let (wake, bans) = (Notify::new(), Arc::clone(bans));
         let client = Arc::new(Self { state, wake, room, bans, has_sessions });
-        tokio::spawn(RunningExchange { client: Arc::clone(&client), ended: Ok(()) }.run(stream));
+        tokio::spawn(RunningExchange { client: Arc::clone(&client), ended: None }.run(stream));
         client
     }
 
@@ -198,7 +199,7 @@ impl SuccessorClient {
     }
 
     /// Fails all requests that wait.
-    fn end(&self, ended: io::Result<()>) {
+    fn end(&self, ended: Option<io::Result<()>>) {
         let (pending, keys) = {
             let mut state = self.state.lock();
             state.is_gone = true;
@@ -209,7 +210,7 @@ impl SuccessorClient {
         if let Some(keys) = keys {
             // Before the requests that wait fail: they are decided here then.
             keys.stay();
-        } else {
+        } else if let Some(ended) = ended {
             let how = ended.err().map(|error| format!(": {error}")).unwrap_or_default();
             warn!(
                 "the process that has taken over is gone{how}: this process denies every request that a limit holds \
@@ -258,13 +259,13 @@ impl ClientState {
 
 impl RunningExchange {
     async fn run(mut self, stream: net::UnixStream) {
-        self.ended = self.client.exchange(stream).await;
+        self.ended = Some(self.client.exchange(stream).await);
     }
 }
 
 impl Drop for RunningExchange {
     fn drop(&mut self) {
-        self.client.end(mem::replace(&mut self.ended, Ok(())));
+        self.client.end(self.ended.take());
     }
 }
 

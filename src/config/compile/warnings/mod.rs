@@ -3,6 +3,7 @@
 //!
 //! The warnings of [`secrets`] are added while a file is read, all others once everything is compiled.
 
+mod conditions;
 mod logins;
 mod proxies;
 mod secrets;
@@ -30,6 +31,7 @@ impl Compiler {
         let raw = document.routes.get().map(|routes| &routes.items[..]).unwrap_or_default();
         self.warn_of_unreachable_routes(raw, routes);
         for (raw, route) in raw.iter().zip(routes).filter(|(_, route)| route.domain.is_none()) {
+            self.warn_of_conditions(raw, route);
             self.warn_of_globs(raw);
             self.warn_of_outcome(raw, route);
             self.warn_of_login(raw, document);
