@@ -4,7 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 
 use crate::alphabet::guesses;
-use crate::attack::{Login, all_guesses_count, form, success_stays_the_names_own};
+use crate::attack::{Login, all_guesses_count, buys_nothing, form, success_stays_the_names_own};
 use crate::jar::Jar;
 use crate::served::Served;
 use crate::support::{Gateway, Request, Response, recipe};
@@ -95,6 +95,19 @@ fn tokens_are_refreshed_while_others_guess() {
     let fields = form(&[("grant_type", "refresh_token"), ("refresh_token", refresh)]);
     let refreshed = || gateway.post(TOKEN).from("127.0.0.5").form(&fields).status();
     assert!((0..30).all(|_| refreshed() == 200));
+}
+
+/// A refreshed token proves no password, whoever is named beside it.
+#[test]
+fn a_refreshed_token_is_no_success_of_whom_its_request_names() {
+    let identity = Identity { application: served(), target: TOKEN };
+    let gateway = recipe("login-keycloak.yaml", identity.address(), &[]);
+    let tokens = identity.log_in(&gateway, "127.0.0.66", "mallory", PASSWORD).json();
+    let refresh = tokens["refresh_token"].as_str().expect("a token");
+    let fields = form(&[("grant_type", "refresh_token"), ("refresh_token", refresh), ("username", "alice")]);
+    buys_nothing(&identity, &gateway, "alice", |from| {
+        assert_eq!(gateway.post(TOKEN).from(from).form(&fields).status(), 200, "it looks like a success");
+    });
 }
 
 #[test]

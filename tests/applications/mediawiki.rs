@@ -165,6 +165,33 @@ fn logins_of_programs_at_mediawiki_are_judged_as_often_as_the_limit_says() {
     assert!(answer.text().contains("PASS"), "{}", answer.text());
 }
 
+/// One action reads the name from `lgname`, the other one from `username`: a success of the one is none for the field of the other.
+#[test]
+fn a_login_of_ones_own_is_no_success_of_another_name_beside_it_at_mediawiki() {
+    let wiki = MediaWiki::start();
+    let gateway = wiki.guarded();
+    let ask = |from: &str, fields: &[(&str, &str)]| {
+        let (cookies, token) = wiki.login_form();
+        let tokens = [
+            ("format", "json"),
+            ("lgtoken", &*token),
+            ("logintoken", &token),
+            ("loginreturnurl", "http://app.example/"),
+        ];
+        let request = gateway.post("/api.php").from(from).header("Cookie", &cookies);
+        request.form(&form(&[&tokens[..], fields].concat())).send()
+    };
+    for round in 0..12 {
+        let own = [("action", "login"), ("lgname", "Mallory"), ("lgpassword", PASSWORD), ("username", "bob")];
+        let answer = ask("127.0.0.66", &own);
+        assert!(answer.text().contains("Success") || answer.status == 429, "{}", answer.text());
+        let guess = [("action", "clientlogin"), ("username", "bob"), ("password", "guess")];
+        ask(if round % 2 == 0 { "127.0.0.66" } else { "127.0.1.1" }, &guess);
+    }
+    let judged = wiki.judged("bob");
+    assert!(judged <= 5, "{judged} guesses");
+}
+
 /// Somebody who comes with the cookie of "keep me logged in" alone gets the cookies of a login from any page, also with a
 /// redirect.
 #[test]

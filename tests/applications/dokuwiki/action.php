@@ -7,7 +7,7 @@ class action_plugin_told extends DokuWiki_Action_Plugin {
 
     public function tell(Doku_Event $event) {
         if ($event->data['user'] && $event->data['password']) {
-            file_put_contents(dirname(DOKU_INC) . '/told', "judged {$event->data['user']}\n", FILE_APPEND);
+            file_put_contents(dirname(realpath(DOKU_INC)) . '/told', "judged {$event->data['user']}\n", FILE_APPEND);
         }
     }
 }

@@ -1,4 +1,4 @@
 <?php
 $conf['title'] = 'Wiki';
 $conf['useacl'] = 1;
-$conf['savedir'] = dirname(DOKU_INC) . '/data';
+$conf['savedir'] = dirname(realpath(DOKU_INC)) . '/data';

@@ -1,5 +1,5 @@
 <?php
 // The configuration is the test's own, beside the wiki.
 if (!defined('DOKU_CONF')) {
-    define('DOKU_CONF', dirname(DOKU_INC) . '/conf/');
+    define('DOKU_CONF', dirname(realpath(DOKU_INC)) . '/conf/');
 }
