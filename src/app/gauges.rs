@@ -13,7 +13,9 @@ use crate::app::store;
 use crate::gateway::tokens::KeyFailure;
 use crate::gateway::{HeldRequests, Snapshot};
 use crate::listen::Connections;
-use crate::record::advice::{BusiestClient, Observed, ObservedLimit, ObservedRoute, UnavailableKeys, UnseenRoute};
+use crate::record::advice::{
+    BusiestClient, NearPath, Observed, ObservedLimit, ObservedRoute, UnavailableKeys, UnlimitedLogin, UnseenRoute,
+};
 use crate::record::heavy_keys::Order;
 use crate::record::history::Totals;
 use crate::record::{Gauges, Metrics, Sinks};
@@ -125,6 +127,7 @@ pub(super) fn observe(live: &Snapshot, sinks: &Sinks, now: Timestamp) -> Observe
     let routes = policy.routes.all().iter().filter(|route| route.outcome.is_some());
     let totals = metrics.history().totals();
     let limits = (0..).map(LimitId).zip(&policy.limits).zip(routes_of_limits(policy));
+    let unlimited_logins = live.recorder.unlimited_logins().found();
     let all_routes = (0..).map(RouteId).map(Some).zip(policy.routes.all().iter().map(Some));
     Observed {
         passed: totals.passed,
@@ -138,9 +141,21 @@ pub(super) fn observe(live: &Snapshot, sinks: &Sinks, now: Timestamp) -> Observe
             .filter(|(id, _)| live.recorder.has_unseen_answers(*id))
             .filter_map(|(_, route)| unseen_route(policy, route))
             .collect(),
-        unlimited_logins: live.recorder.unlimited_logins().found(),
+        near_paths: near_paths(live, &totals, &unlimited_logins),
+        unlimited_logins,
         unavailable_keys: unavailable_keys(live),
     }
+}
+
+/// Other advice tells of logins.
+fn near_paths(live: &Snapshot, totals: &Totals, logins: &[UnlimitedLogin]) -> Vec<NearPath> {
+    let is_asked = |route: &Route| {
+        totals.route(&route.name) > 0
+            || route.limits.iter().any(|limit| totals.limit(&live.policy.limit(*limit).name) > 0)
+    };
+    let mut near = live.recorder.near_paths().found(&live.policy, is_asked);
+    near.retain(|near| !logins.iter().any(|login| login.path.eq_ignore_ascii_case(&near.path)));
+    near
 }
 
 fn unavailable_keys(live: &Snapshot) -> Option<UnavailableKeys> {

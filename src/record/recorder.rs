@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::access_log::LineContext;
-use super::advice::UnlimitedLogins;
+use super::advice::{NearPaths, UnlimitedLogins};
 use super::attacks::Attacks;
 use super::event::{EventKind, EventSubject};
 use super::heavy_keys::KeyTable;
@@ -61,6 +61,7 @@ pub struct Recorder {
     /// `None`: no request is traced.
     tracer: Option<Arc<Tracer>>,
     unlimited_logins: UnlimitedLogins,
+    near_paths: NearPaths,
     /// By `LimitId`: whether lines have the hash of its key.
     logged_keys: Vec<bool>,
 }
@@ -112,6 +113,7 @@ impl Recorder {
             attacks: Arc::clone(&sinks.attacks),
             tracer: None,
             unlimited_logins: UnlimitedLogins::new(policy),
+            near_paths: NearPaths::new(policy),
             logged_keys: policy.limits.iter().map(|limit| settings.requests && has_login_name(limit)).collect(),
             event_bus: Arc::clone(&sinks.event_bus),
             clock: Clock::system(),
@@ -206,6 +208,11 @@ impl Recorder {
         &self.unlimited_logins
     }
 
+    /// What is asked for where a limited route has had no request under this configuration.
+    pub fn near_paths(&self) -> &NearPaths {
+        &self.near_paths
+    }
+
     pub fn logs_requests(&self) -> bool {
         self.log.is_some()
     }
@@ -234,6 +241,7 @@ impl Recorder {
     pub fn record(&self, request: &RequestRecord<'_>) {
         self.count(request);
         self.unlimited_logins.count(request);
+        self.near_paths.count(request);
         self.note_sign_in(request);
         self.report(request);
         if let Some(RequestLog { lines, format, query, gateway }) = &self.log {

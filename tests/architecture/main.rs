@@ -104,6 +104,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "tls",
             "units",
             "client",
+            "request",
             "key",
             "limit",
             "outcome",

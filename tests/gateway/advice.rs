@@ -161,3 +161,25 @@ fn logins_below_another_prefix_are_told_once_and_gone_when_the_route_is_moved() 
     gateway.reload(recipe.replace("match: POST /wp-login.php", "match: POST /blog/wp-login.php"));
     eventually("it is mended", || kinds(&gateway).is_empty());
 }
+
+#[test]
+fn a_route_that_nobody_asks_for_is_named_with_the_path_much_like_its_own() {
+    let origin = Origin::start();
+    let guarded = ["/api/v1/orders", "/report", "/cart/*", "/account/settings", "/far"];
+    let routes = guarded.map(|path| {
+        format!("  - {{match: GET {path}, limits: [{{name: {}, key: client_ip, rate: 10000/hour}}]}}\n", &path[1..4])
+    });
+    let gateway = Gateway::start(format!("{ADMIN}upstream: {}\nroutes:\n{}", origin.url(), routes.concat()));
+    let asked = ["/shop/api/v1/orders", "/reports", "/my/cart/1", "/acount/settings", "/other"];
+    send(1100, |number| gateway.get(asked[number % asked.len()]));
+    let told = || {
+        let near = advice(&gateway).into_iter().filter(|advice| advice["kind"] == "route_never_asked_for");
+        near.map(|advice| advice["help"].as_str().expect("a text").to_owned()).collect::<Vec<_>>()
+    };
+    eventually("four are named", || told().len() == 4);
+    for path in &asked[..4] {
+        assert!(told().iter().any(|help| help.contains(&format!("`match: GET {path}`"))), "{path}: {:?}", told());
+    }
+    assert_eq!(gateway.get("/report").status(), 200);
+    eventually("it is asked for now", || told().len() == 3);
+}

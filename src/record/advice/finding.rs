@@ -2,7 +2,7 @@
 
 use super::UntrustedPeer;
 use crate::record::advice::{
-    BusiestClient, ObservedLimit, ObservedRoute, UnavailableKeys, UnlimitedLogin, UnseenRoute,
+    BusiestClient, NearPath, ObservedLimit, ObservedRoute, UnavailableKeys, UnlimitedLogin, UnseenRoute,
 };
 use crate::rules::limit::Missing;
 use crate::words::clock::Timestamp;
@@ -98,6 +98,13 @@ impl Finding {
             help: "write what the application answers to a login, and what only a success has: \
                    `outcome: {success: {status: 302, header: {location: \"/account*\"}}, otherwise: failure}`"
                 .to_owned(),
+        }
+    }
+
+    pub(super) fn never_asked_for(NearPath { route, pattern, method, path }: &NearPath) -> Self {
+        Self {
+            message: format!("nobody has asked for {route}, which is for {pattern}, and many requests go to {path}"),
+            help: format!("if that is what {route} is for, write `match: {method} {path}` on it"),
         }
     }
 
@@ -262,6 +269,8 @@ pub enum AdviceKind {
     OutcomeMatchesNeither,
     /// No request has met the limit.
     LimitNeverCounted,
+    /// A limited route had no request, while a path much like its own is asked for.
+    RouteNeverAskedFor,
     /// Logins at a path that ends like that of a route or a recipe met no limit that counts logins.
     UnlimitedLogin,
     /// A proxy asks about requests of a route with rules that only the answer of the application, or the end of a request,
@@ -284,6 +293,7 @@ impl AdviceKind {
             Self::PatternMatchesNothing => "pattern_matches_nothing",
             Self::OutcomeMatchesNeither => "outcome_matches_neither",
             Self::LimitNeverCounted => "limit_never_counted",
+            Self::RouteNeverAskedFor => "route_never_asked_for",
             Self::UnlimitedLogin => "unlimited_login",
             Self::AnswersUnseen => "answers_unseen",
             Self::KeysUnavailable => "keys_unavailable",

@@ -59,7 +59,7 @@ impl Judge {
         for limit in &observed.limits {
             verdicts.push(((AdviceKind::MissingField, limit.name.clone()), self.login_field(limit)));
             verdicts.push(((AdviceKind::PatternMatchesNothing, limit.name.clone()), self.pattern(limit)));
-            let verdict = self.never_counted(limit, observed.passed);
+            let verdict = self.never_counted(limit, observed);
             verdicts.push(((AdviceKind::LimitNeverCounted, limit.name.clone()), verdict));
         }
         for route in &observed.routes {
@@ -68,6 +68,10 @@ impl Judge {
         for login in observed.unlimited_logins.iter().filter(|login| login.requests >= ENOUGH_LOGINS) {
             let verdict = AdviceStatus::Holds(Finding::unlimited_login(login));
             verdicts.push(((AdviceKind::UnlimitedLogin, login.path.clone()), verdict));
+        }
+        for near in observed.near_paths.iter().filter(|_| observed.passed >= ENOUGH) {
+            let verdict = AdviceStatus::Holds(Finding::never_asked_for(near));
+            verdicts.push(((AdviceKind::RouteNeverAskedFor, near.route.clone()), verdict));
         }
         for route in &observed.unseen {
             verdicts
@@ -109,16 +113,19 @@ impl Judge {
         AdviceStatus::holds_if(part == all, || Finding::pattern(limit, pattern, all))
     }
 
-    fn never_counted(&mut self, limit: &ObservedLimit, passed: u64) -> AdviceStatus {
+    fn never_counted(&mut self, limit: &ObservedLimit, Observed { passed, near_paths, .. }: &Observed) -> AdviceStatus {
         // Requests of clients that the limit spares are meant for it too.
         let met = if limit.spares_some { limit.decided.max(limit.passed) } else { limit.decided };
         let first = self.first_seen.entry(limit.name.clone());
-        let first = first.or_insert(FirstSeen { passed, on_routes: limit.passed, met, has_worked: false });
+        let first = first.or_insert(FirstSeen { passed: *passed, on_routes: limit.passed, met, has_worked: false });
         first.has_worked |= met != first.met;
         let meanwhile = passed.saturating_sub(first.passed);
         let on_routes = limit.passed.saturating_sub(first.on_routes);
         // Where other paths of the configuration are right, nobody has asked for this one.
         let is_unused = limit.others_are_met && !limit.routes.is_empty() && on_routes == 0;
+        // Other advice says why.
+        let is_elsewhere = near_paths.iter().any(|near| limit.routes.contains(&near.route));
+        let is_unused = is_unused || is_elsewhere;
         let is_idle = !first.has_worked && !limit.waits_for_rare_requests && !is_unused && meanwhile >= ENOUGH;
         AdviceStatus::holds_if(is_idle, || Finding::never_counted(limit, meanwhile, on_routes))
     }

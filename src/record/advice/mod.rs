@@ -4,6 +4,7 @@
 
 mod finding;
 mod judgement;
+mod near_paths;
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,6 +17,7 @@ use prometheus_client::metrics::counter::Counter;
 use tracing::warn;
 
 pub use self::finding::{Advice, AdviceKind};
+pub use self::near_paths::{NearPath, NearPaths};
 use crate::record::RequestRecord;
 use crate::record::advice::finding::Finding;
 use crate::record::advice::judgement::{AdviceStatus, AdviceSubject, Judge};
@@ -86,6 +88,7 @@ impl State {
         let unseen: HashSet<&str> = observed.unseen.iter().map(|route| &*route.name).collect();
         let routes: HashSet<&str> = observed.routes.iter().map(|route| &*route.name).collect();
         let logins: HashSet<&str> = observed.unlimited_logins.iter().map(|login| &*login.path).collect();
+        let near: HashSet<&str> = observed.near_paths.iter().map(|near| &*near.route).collect();
         let is_in_force = |(kind, name): &AdviceSubject| match kind {
             AdviceKind::MissingField | AdviceKind::PatternMatchesNothing | AdviceKind::LimitNeverCounted => {
                 limits.contains(&**name)
@@ -93,6 +96,7 @@ impl State {
             AdviceKind::OutcomeMatchesNeither => routes.contains(&**name),
             AdviceKind::AnswersUnseen => unseen.contains(&**name),
             AdviceKind::UnlimitedLogin => logins.contains(&**name),
+            AdviceKind::RouteNeverAskedFor => near.contains(&**name),
             AdviceKind::UntrustedForwarding
             | AdviceKind::OneClient
             | AdviceKind::KeysUnavailable
@@ -119,7 +123,9 @@ impl State {
             AdviceKind::MissingField | AdviceKind::PatternMatchesNothing | AdviceKind::LimitNeverCounted => {
                 (Some(name), None)
             }
-            AdviceKind::OutcomeMatchesNeither | AdviceKind::AnswersUnseen => (None, Some(name)),
+            AdviceKind::OutcomeMatchesNeither | AdviceKind::AnswersUnseen | AdviceKind::RouteNeverAskedFor => {
+                (None, Some(name))
+            }
             AdviceKind::UntrustedForwarding
             | AdviceKind::OneClient
             | AdviceKind::UnlimitedLogin
@@ -369,6 +375,8 @@ pub struct Observed {
     pub unseen: Vec<UnseenRoute>,
     /// The paths of logins that no limit on logins has met.
     pub unlimited_logins: Vec<UnlimitedLogin>,
+    /// The limited routes that nobody has asked for, with a path much like theirs that is asked for.
+    pub near_paths: Vec<NearPath>,
     /// The keys that tokens are verified with, where they cannot be fetched.
     pub unavailable_keys: Option<UnavailableKeys>,
 }
