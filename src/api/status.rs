@@ -236,8 +236,8 @@ impl Add for Traffic {
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct Advice {
     /// `untrusted_forwarding`, `one_client`, `missing_field`, `pattern_matches_nothing`, `outcome_matches_neither`,
-    /// `limit_never_counted`, `route_never_asked_for`, `unlimited_login`, `answers_unseen`, `keys_unavailable`, `reload_refused`, or
-    /// `check`: a warning of `portcullis check`.
+    /// `limit_never_counted`, `route_never_asked_for`, `unlimited_login`, `answers_unseen`, `keys_unavailable`, `store_full`,
+    /// `reload_refused`, or `check`: a warning of `portcullis check`.
     pub kind: String,
     /// What was seen, with its numbers.
     pub message: String,

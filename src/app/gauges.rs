@@ -34,7 +34,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Reads the counters for the history, ends the minutes of the counts by key, puts attacks together, and judges what looks
 /// misconfigured. Never returns.
-pub(super) async fn run(live: Arc<ArcSwap<Snapshot>>, sinks: Sinks) {
+pub(super) async fn run(live: Arc<ArcSwap<Snapshot>>, store: Arc<AnyStore>, sinks: Sinks) {
     let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -44,8 +44,15 @@ pub(super) async fn run(live: Arc<ArcSwap<Snapshot>>, sinks: Sinks) {
         sinks.key_tables().finish_minutes(now);
         let last_minute = || sinks.metrics().history().report(1, now);
         sinks.attacks().gather(sinks.kept_requests(), last_minute, now);
-        let observed = observe(&live.load(), &sinks, now);
+        let observed = Observed { turned_away: turned_away(&store), ..observe(&live.load(), &sinks, now) };
         sinks.advisor().judge(&observed, now);
+    }
+}
+
+fn turned_away(store: &AnyStore) -> u64 {
+    match store {
+        AnyStore::Memory(memory) => memory.turned_away(),
+        AnyStore::Shared(shared) => shared.turned_away(),
     }
 }
 
@@ -144,6 +151,7 @@ pub(super) fn observe(live: &Snapshot, sinks: &Sinks, now: Timestamp) -> Observe
         near_paths: near_paths(live, &totals, &unlimited_logins),
         unlimited_logins,
         unavailable_keys: unavailable_keys(live),
+        turned_away: 0,
     }
 }
 

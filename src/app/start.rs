@@ -125,7 +125,7 @@ impl App {
             preparation.run(&sinks, predecessor).await?;
         let live = LiveSnapshot::new(snapshot);
         sinks.event_bus().set_trail(trail);
-        tokio::spawn(gauges::run(live.shared(), sinks.clone()));
+        tokio::spawn(gauges::run(live.shared(), Arc::clone(&store), sinks.clone()));
         store.bans().observe(Arc::new(BanEvents(Arc::clone(sinks.event_bus()))));
         let (stop_store_task, held_requests) = (CancellationToken::new(), HeldRequests::default());
         let snapshot_writer = Arc::new(SnapshotWriter::new(store_settings.memory.snapshot.clone()));

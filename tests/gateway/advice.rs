@@ -183,3 +183,17 @@ fn a_route_that_nobody_asks_for_is_named_with_the_path_much_like_its_own() {
     assert_eq!(gateway.get("/report").status(), 200);
     eventually("it is asked for now", || told().len() == 3);
 }
+
+#[test]
+fn a_store_without_room_for_new_clients_is_named() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!(
+        "{ADMIN}store: {{memory: {{max_keys: 5}}}}\nupstream: {}\nlimits: [{{name: x, key: client_ip, rate: 1/hour}}]",
+        origin.url()
+    ));
+    let ask = |client: usize| gateway.get("/").from(&format!("127.0.1.{client}")).status();
+    assert_eq!((1..=5).map(|client| [ask(client), ask(client)]).collect::<Vec<_>>(), [[200, 429]; 5]);
+    assert_eq!(advice(&gateway), Vec::<Value>::new());
+    assert_eq!(ask(9), 429, "it has sent nothing before");
+    eventually("it is named", || kinds(&gateway) == ["store_full"]);
+}

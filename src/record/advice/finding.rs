@@ -101,6 +101,19 @@ impl Finding {
         }
     }
 
+    /// So many new keys since the last look.
+    pub(super) fn store_full(turned_away: u64) -> Self {
+        Self {
+            message: format!(
+                "the store has no room for new keys, because each key in it denies requests: {turned_away} more of them were \
+                 denied, whatever was counted"
+            ),
+            help: "raise `store.memory.max_keys`, or count by fewer keys: an attacker who invents keys fills the store, and a \
+                   network (`client_ip: {prefix: ...}`) is one key"
+                .to_owned(),
+        }
+    }
+
     pub(super) fn never_asked_for(NearPath { route, pattern, method, path }: &NearPath) -> Self {
         Self {
             message: format!("nobody has asked for {route}, which is for {pattern}, and many requests go to {path}"),
@@ -278,6 +291,8 @@ pub enum AdviceKind {
     AnswersUnseen,
     /// The keys that tokens are verified with cannot be fetched.
     KeysUnavailable,
+    /// New keys find no room in the store.
+    StoreFull,
     /// The configuration on disk has mistakes, so that the one before stays in force.
     ReloadRefused,
     /// A warning of `check`.
@@ -297,6 +312,7 @@ impl AdviceKind {
             Self::UnlimitedLogin => "unlimited_login",
             Self::AnswersUnseen => "answers_unseen",
             Self::KeysUnavailable => "keys_unavailable",
+            Self::StoreFull => "store_full",
             Self::ReloadRefused => "reload_refused",
             Self::Check => "check",
         }

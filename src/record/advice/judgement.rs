@@ -13,6 +13,9 @@ const MAX_NAMED: usize = 4;
 /// Fewer logins may be those of a scanner.
 const ENOUGH_LOGINS: u64 = 10;
 
+/// A store that had room for so many looks, one a second, is not full any more.
+const FULL_FOR: u32 = 60;
+
 /// The subject of a piece of advice: its kind, and the name of a limit or route.
 pub(super) type AdviceSubject = (AdviceKind, String);
 
@@ -23,6 +26,9 @@ pub(super) struct Judge {
     /// Since the last verdict.
     untrusted_peers: BTreeMap<IpAddr, UntrustedPeer>,
     first_seen: BTreeMap<String, FirstSeen>,
+    /// New keys that had found no room at the last look, and how long ago some did, in looks.
+    turned_away: u64,
+    turned_away_before: u32,
 }
 
 /// The counts when a limit was seen first.
@@ -56,6 +62,7 @@ impl Judge {
         let keys = observed.unavailable_keys.as_ref();
         let keys = keys.map_or(AdviceStatus::DoesNotHold, |keys| AdviceStatus::Holds(Finding::unavailable_keys(keys)));
         verdicts.push(((AdviceKind::KeysUnavailable, String::new()), keys));
+        verdicts.push(((AdviceKind::StoreFull, String::new()), self.store_full(observed.turned_away)));
         for limit in &observed.limits {
             verdicts.push(((AdviceKind::MissingField, limit.name.clone()), self.login_field(limit)));
             verdicts.push(((AdviceKind::PatternMatchesNothing, limit.name.clone()), self.pattern(limit)));
@@ -96,6 +103,16 @@ impl Judge {
         let peers = std::mem::take(&mut self.untrusted_peers);
         // A few of them are clients that try it.
         AdviceStatus::holds_if(part * 10 >= all, || Finding::untrusted_forwarding(all, part, &most_frequent(&peers)))
+    }
+
+    fn store_full(&mut self, turned_away: u64) -> AdviceStatus {
+        let more = turned_away.saturating_sub(std::mem::replace(&mut self.turned_away, turned_away));
+        if more > 0 {
+            self.turned_away_before = 0;
+            return AdviceStatus::Holds(Finding::store_full(more));
+        }
+        self.turned_away_before += 1;
+        if self.turned_away_before < FULL_FOR { AdviceStatus::Unchanged } else { AdviceStatus::DoesNotHold }
     }
 
     fn login_field(&mut self, limit: &ObservedLimit) -> AdviceStatus {

@@ -100,6 +100,7 @@ impl State {
             AdviceKind::UntrustedForwarding
             | AdviceKind::OneClient
             | AdviceKind::KeysUnavailable
+            | AdviceKind::StoreFull
             | AdviceKind::ReloadRefused
             | AdviceKind::Check => true,
         };
@@ -130,6 +131,7 @@ impl State {
             | AdviceKind::OneClient
             | AdviceKind::UnlimitedLogin
             | AdviceKind::KeysUnavailable
+            | AdviceKind::StoreFull
             | AdviceKind::ReloadRefused
             | AdviceKind::Check => (None, None),
         };
@@ -379,6 +381,8 @@ pub struct Observed {
     pub near_paths: Vec<NearPath>,
     /// The keys that tokens are verified with, where they cannot be fetched.
     pub unavailable_keys: Option<UnavailableKeys>,
+    /// New keys of limits that found no room in the store: their requests were denied.
+    pub turned_away: u64,
 }
 
 /// Keys that could not be fetched the last time.

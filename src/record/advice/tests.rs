@@ -45,6 +45,8 @@ fn nothing_is_said_before_a_thousand_requests() {
         limits: vec![limit(999, 999)],
         routes: vec![route],
         unseen: Vec::new(),
+        near_paths: Vec::new(),
+        turned_away: 0,
         unlimited_logins: Vec::new(),
         unavailable_keys: None,
     };
@@ -254,4 +256,15 @@ fn a_login_under_another_prefix_is_told_from_ten_requests_on_with_the_line_to_wr
     // No recipe is known by a path that many applications have.
     let help = help("/shop/login", Some(("login", "/login")));
     assert!(help.contains("`match: POST /shop/login`") && !help.contains("recipe"), "{help}");
+}
+
+#[test]
+fn a_full_store_is_told_until_it_had_room_for_a_minute() {
+    let advisor = Advisor::default();
+    let told = |turned_away| !kinds(&advisor, &Observed { turned_away, ..Observed::default() }).is_empty();
+    assert!(!told(0));
+    assert!(told(3));
+    assert!((1..60).all(|_| told(3)));
+    assert!(!told(3));
+    assert!(told(4));
 }

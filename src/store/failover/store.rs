@@ -185,6 +185,11 @@ impl Failover {
         self.local.len()
     }
 
+    /// How many new keys found no room in memory so far.
+    pub fn turned_away(&self) -> u64 {
+        self.local.turned_away()
+    }
+
     pub fn is_empty(&self) -> bool {
         self.local.is_empty()
     }

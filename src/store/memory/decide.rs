@@ -271,6 +271,7 @@ impl<'b, 'p> ChargeEvaluation<'b, 'p> {
             Ok(place) => self.place = Some(place),
             Err(full) => {
                 self.turned_away = true;
+                shard.turned_away += 1;
                 self.opens = self.opens.max(Some(now + full.retry_after));
             }
         }

@@ -32,6 +32,8 @@ pub(super) struct Shard {
     pub(super) newest: usize,
     /// Until then all keys are known to be refusing.
     pub(super) full_until: Seconds,
+    /// How many new keys found no room so far: their requests are denied.
+    pub(super) turned_away: u64,
     /// The counts have moved to another process, or are about to.
     pub(super) has_moved: bool,
     /// So many keys of another process are still to come.
@@ -65,6 +67,7 @@ impl Shard {
             cursor: 0,
             newest: 0,
             full_until: Seconds::default(),
+            turned_away: 0,
             has_moved: false,
             awaited: 0,
         }
@@ -72,7 +75,7 @@ impl Shard {
 
     /// Empties the shard and returns what was in it, for the caller to free.
     pub(super) fn take_all(&mut self) -> Self {
-        let empty = Self { has_moved: self.has_moved, ..Self::new(self.bound) };
+        let empty = Self { has_moved: self.has_moved, turned_away: self.turned_away, ..Self::new(self.bound) };
         mem::replace(self, empty)
     }
 

@@ -133,6 +133,11 @@ impl MemoryStore {
         self.shards.iter().map(|shard| shard.0.lock().len()).sum()
     }
 
+    /// How many new keys found no room so far, because every key that is remembered denies requests. Theirs are denied too.
+    pub fn turned_away(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.0.lock().turned_away).sum()
+    }
+
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
