@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use smallvec::SmallVec;
 
 use crate::rules::jwt::Unverified;
-use crate::rules::request::head::header_values;
+use crate::rules::request::head::{header_values, judge_bearer};
 use crate::rules::request::query::{cookie_values, judge_cookies};
 use crate::wire::head::{FieldName, Fields, KnownName};
 use crate::words::clock::Timestamp;
@@ -175,6 +175,7 @@ impl TokenPlace {
         let mut presented = PresentedTokens::default();
         match self {
             Self::Bearer => {
+                presented.may_hide = judge_bearer(fields).is_err();
                 header_values(fields, KnownName::AUTHORIZATION).for_each(|line| presented.add_credentials(line));
             }
             Self::Cookie(name) => {
@@ -263,6 +264,32 @@ mod tests {
         let many: Vec<_> =
             ["Bearer a", "Bearer b", "Bearer c", "Bearer d", "Bearer e"].map(|line| ("authorization", line)).into();
         check(&place, &many, &["a", "b", "c", "d"], true);
+    }
+
+    #[test]
+    fn an_authorization_that_is_not_as_clients_write_it_may_hide_a_token() {
+        let may_hide = |lines: &[&str]| {
+            let fields: Fields = lines.iter().map(|line| (KnownName::AUTHORIZATION, line)).collect();
+            TokenPlace::Bearer.presented(&fields).may_hide
+        };
+        for line in ["Bearer a.b.c", "bearer a.b.c", "Basic eDp5", "Digest username=\"x\", realm=\"y\"", "Negotiate YQ=="] {
+            assert!(!may_hide(&[line]), "{line}");
+        }
+        assert!(!may_hide(&[]));
+        for line in [
+            "X,Bearer a.b.c",
+            "Basic eDp5, Bearer a.b.c",
+            "Basic eDp5,bEARER a.b.c",
+            "Digest username=\"Bearer a.b.c\"",
+            "Bearer a.b.c, Basic eDp5",
+            "Bearer a.b.c d.e.f",
+            "\u{a0}Bearer a.b.c",
+            "a.b.c, x",
+            "",
+        ] {
+            assert!(may_hide(&[line]), "{line}");
+        }
+        assert!(may_hide(&["Basic eDp5", "Digest x"]));
     }
 
     #[test]
