@@ -21,6 +21,7 @@ use crate::rules::decision::{CarriedSessions, Denial};
 use crate::rules::route::UpstreamId;
 use crate::upstream::PreviousAttempts;
 use crate::wire::head::Fields;
+use crate::words::clock;
 use crate::words::pool::{Pooled, pool_of};
 
 /// A request, and its stages as far as it has come. Dropping it, at the end of the answer or when the client
@@ -191,7 +192,7 @@ impl Exchange {
     pub fn renew_sessions(&self, answer: &Fields) {
         let Some(sessions) = &self.sessions else { return };
         let store = &self.worker.store;
-        let changes = sessions.changes(&self.live.policy, answer, &store.hasher());
+        let changes = sessions.changes(&self.live.policy, answer, clock::wall(), &store.hasher());
         if !changes.is_empty() {
             // This process knows at once; the others hear of it from a task.
             drop(store.change_sessions(changes.into_vec()));

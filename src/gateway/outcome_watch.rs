@@ -16,6 +16,7 @@ use crate::rules::decision::GainedSessions;
 use crate::rules::outcome::inspection::BodyEnd;
 use crate::rules::outcome::{Inspected, Inspection, Outcome, inspection};
 use crate::wire::head::Fields;
+use crate::words::clock;
 
 /// The search for the outcome of an answer, and its settlement. It ends with the answer.
 #[derive(Debug)]
@@ -35,9 +36,10 @@ impl OutcomeWatch {
     pub fn begin(exchange: &mut Exchange, status: StatusCode, fields: &Fields, is_through: bool) -> Option<Self> {
         let Exchange { reservation, live, .. } = exchange;
         let rule = reservation.outcome_rule()?;
-        let gained = reservation.gained(fields);
+        let now = clock::wall();
+        let gained = reservation.gained(fields, now);
         let tokens = reservation.awaited_tokens();
-        if let Some(outcome) = rule.of_head(status, fields)
+        if let Some(outcome) = rule.of_head(status, fields, now)
             && (outcome != Outcome::Success || tokens.is_none())
         {
             let answered = Answered { outcome: Some(outcome), gained };
@@ -45,7 +47,7 @@ impl OutcomeWatch {
             return Some(Self { inspection: None, gained: GainedSessions::default(), settlement, share: None });
         }
         let bound = live.settings.inspect_body;
-        let inspection = Inspection::begin(Arc::clone(rule), tokens.cloned(), status, fields, bound);
+        let inspection = Inspection::begin(Arc::clone(rule), tokens.cloned(), status, fields, now, bound);
         Some(Self { inspection: Some(inspection), gained, settlement: SettlementTask::default(), share: None })
     }
 

@@ -17,6 +17,7 @@ use crate::rules::key::KeyHash;
 use crate::rules::outcome::{Outcome, OutcomeRule};
 use crate::store::{AnyStore, Store};
 use crate::wire::head::Fields;
+use crate::words::clock::Timestamp;
 use crate::words::pending_reservations::ToldLater;
 use crate::words::pool::{Pooled, pool_of};
 
@@ -122,10 +123,10 @@ impl Reservation {
         sign_in.tokens(&live.policy)
     }
 
-    /// The sessions that the head of the answer gives its client.
-    pub fn gained(&self, answer: &Fields) -> GainedSessions {
+    /// The sessions that the head of the answer gives its client. `now` is its moment by the wall clock.
+    pub fn gained(&self, answer: &Fields, now: Timestamp) -> GainedSessions {
         let gained = |(live, sign_in): (&Arc<Snapshot>, &PendingSignIn)| {
-            Some(sign_in.gained(&live.policy, answer, &self.reserved.as_ref()?.store.hasher()))
+            Some(sign_in.gained(&live.policy, answer, now, &self.reserved.as_ref()?.store.hasher()))
         };
         self.sign_in().and_then(gained).unwrap_or_default()
     }

@@ -201,7 +201,7 @@ impl Simulation {
                 }
                 let mut fields = Fields::default();
                 append(&mut fields, &request.answer_headers);
-                rule.of_head(status, &fields)
+                rule.of_head(status, &fields, request.started)
             }
             _ => None,
         }

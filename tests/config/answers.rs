@@ -10,6 +10,7 @@ use portcullis::rules::limit::{Action, ChannelId, Count, Detail, Limit, ResetOut
 use portcullis::rules::outcome::Outcome;
 use portcullis::rules::route::{KnownBy, Route};
 use portcullis::wire::head::Name;
+use portcullis::words::clock::Timestamp;
 
 fn load() -> Settings {
     super::good::load("login.yaml")
@@ -28,7 +29,7 @@ fn an_outcome_says_what_answers_mean() {
     let settings = load();
     let of = |name: &str, status, lines: &[(&str, &str)]| {
         let fields = lines.iter().map(|(name, value)| (Name::of(name), *value)).collect();
-        route(&settings, name).outcome.as_ref().expect("an outcome").of_head(status, &fields)
+        route(&settings, name).outcome.as_ref().expect("an outcome").of_head(status, &fields, Timestamp::EPOCH)
     };
     assert_eq!(of("device", StatusCode::FORBIDDEN, &[]), Some(Outcome::Failure));
     assert_eq!(of("device", StatusCode::OK, &[]), Some(Outcome::Success));

@@ -9,6 +9,7 @@ use portcullis::rules::key::{Hashers, KeyHash, KeyHasher, KeyPart, KeySpec, Spel
 use portcullis::rules::outcome::{Matchers, OutcomeRule};
 use portcullis::rules::route::{CookieNames, SessionRule};
 use portcullis::wire::head::{Fields, KnownName};
+use portcullis::words::clock::Timestamp;
 use proptest::prelude::*;
 
 use crate::support::{Ask, World, ask, form, limit, world};
@@ -62,7 +63,7 @@ fn login_as(name: &str, cookies: &str) -> Ask {
 /// Whose a success is that gives these cookies and tokens.
 fn owner(world: &World, ask: &Ask, known: &Known, cookies: &[&str], tokens: &[&str]) -> SuccessOwner {
     let sign_in = world.sign_in(ask, known, &hasher()).expect("a sign-in");
-    let mut gained = sign_in.gained(&world.policy, &answer(cookies), &hasher());
+    let mut gained = sign_in.gained(&world.policy, &answer(cookies), Timestamp::EPOCH, &hasher());
     let tokens: Vec<Box<str>> = tokens.iter().map(|token| (*token).into()).collect();
     sign_in.add_tokens(&mut gained, &world.policy, &tokens, &hasher());
     sign_in.owner(&world.policy, gained, &hasher())
@@ -197,7 +198,7 @@ fn an_answer_renews_and_ends_the_sessions_of_its_request() {
     let after = |cookies: &str, set: &[&str]| {
         let mut after = known.clone();
         let carried = world.sessions(&ask(&format!("GET /\nCookie: {cookies}")), &known, &hasher());
-        for change in carried.changes(&world.policy, &answer(set), &hasher()) {
+        for change in carried.changes(&world.policy, &answer(set), Timestamp::EPOCH, &hasher()) {
             match change {
                 SessionChange::Renew { old, new } => {
                     if let Some(account) = after.get(&old).copied() {

@@ -12,6 +12,7 @@ use crate::rules::request::query::{cookie_values, cookie_values_like, is_cookie,
 use crate::rules::request::{CanonicalHead, NotUnderstood};
 use crate::rules::route::{CookieNames, SessionCarrier, SessionRule};
 use crate::wire::head::{Fields, KnownName};
+use crate::words::clock::Timestamp;
 
 /// The values of a request that may be sessions, and the accounts of those that are known.
 #[derive(Clone, Debug, Default)]
@@ -131,8 +132,14 @@ impl CarriedSessions {
 
     /// The changes that an answer makes to the sessions of its request: a cookie that is set anew is a session of the
     /// same account, and a deleted cookie ends its session. If the request carries sessions of several accounts, the
-    /// new session belongs to none of them.
-    pub fn changes(&self, policy: &Policy, answer: &Fields, hasher: &KeyHasher) -> SmallVec<[SessionChange; 2]> {
+    /// new session belongs to none of them. `now` is the moment of the answer by the wall clock.
+    pub fn changes(
+        &self,
+        policy: &Policy,
+        answer: &Fields,
+        now: Timestamp,
+        hasher: &KeyHasher,
+    ) -> SmallVec<[SessionChange; 2]> {
         let mut changes = SmallVec::new();
         let may_be_session = |name: &[u8]| policy.session_carriers.iter().any(|carrier| is_named(carrier, name));
         if !any_named(answer, may_be_session) {
@@ -142,7 +149,7 @@ impl CarriedSessions {
         let is_sole = accounts.next().is_some() && accounts.next().is_none();
         let heir = self.found.iter().find(|carried| is_sole && carried.account.is_some());
         for (number, carrier) in (0..).zip(policy.session_carriers.iter()) {
-            for cookie in answered(answer) {
+            for cookie in answered(answer, now) {
                 if cookie.is_deleted {
                     changes.extend(self.ended(number, carrier, &cookie, hasher));
                     continue;
@@ -162,11 +169,12 @@ impl CarriedSessions {
         policy: &Policy,
         rule: &SessionRule,
         answer: &Fields,
+        now: Timestamp,
         hasher: &KeyHasher,
     ) -> GainedSessions {
         let mut gained = GainedSessions::default();
         for carrier in policy.session_carriers.of_rule(rule) {
-            for cookie in answered(answer).filter(|cookie| !cookie.is_deleted) {
+            for cookie in answered(answer, now).filter(|cookie| !cookie.is_deleted) {
                 self.gain(&mut gained, &self.sessions_of(carrier, &cookie, hasher));
             }
         }

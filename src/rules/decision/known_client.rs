@@ -287,9 +287,9 @@ impl PendingSignIn {
         self.rule(policy).map(|rule| &rule.tokens).filter(|tokens| !tokens.is_empty())
     }
 
-    /// The sessions that the head of the answer gives its client.
-    pub fn gained(&self, policy: &Policy, answer: &Fields, hasher: &KeyHasher) -> GainedSessions {
-        let gained = self.rule(policy).map(|rule| self.carried.gained(policy, rule, answer, hasher));
+    /// The sessions that the head of the answer gives its client. `now` is its moment by the wall clock.
+    pub fn gained(&self, policy: &Policy, answer: &Fields, now: Timestamp, hasher: &KeyHasher) -> GainedSessions {
+        let gained = self.rule(policy).map(|rule| self.carried.gained(policy, rule, answer, now, hasher));
         gained.unwrap_or_default()
     }
 

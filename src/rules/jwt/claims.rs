@@ -272,7 +272,9 @@ mod tests {
             let fields: Fields = lines.iter().map(|line| (KnownName::AUTHORIZATION, line)).collect();
             TokenPlace::Bearer.presented(&fields).may_hide
         };
-        for line in ["Bearer a.b.c", "bearer a.b.c", "Basic eDp5", "Digest username=\"x\", realm=\"y\"", "Negotiate YQ=="] {
+        for line in
+            ["Bearer a.b.c", "bearer a.b.c", "Basic eDp5", "Digest username=\"x\", realm=\"y\"", "Negotiate YQ=="]
+        {
             assert!(!may_hide(&[line]), "{line}");
         }
         assert!(!may_hide(&[]));

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::rules::outcome::{Matchers, Outcome, OutcomeRule, Side, SideMatch};
 use crate::rules::request::encoding::ContentCodings;
 use crate::wire::head::Fields;
+use crate::words::clock::Timestamp;
 use crate::words::coalesce::BodyBuffer;
 use crate::words::regular_expression::{InvalidRegularExpression, RegularExpression, Subject, parse};
 use crate::words::word::Help;
@@ -64,15 +65,16 @@ enum Coverage {
 
 impl Inspection {
     /// Begins when the head does not decide the outcome, or where the body may have tokens. `bound` is in bytes of decoded
-    /// text.
+    /// text, `now` the moment of the answer by the wall clock.
     pub fn begin(
         rule: Arc<OutcomeRule>,
         tokens: Option<Arc<[Box<str>]>>,
         status: StatusCode,
         fields: &Fields,
+        now: Timestamp,
         bound: usize,
     ) -> Self {
-        let sides = rule.sides_of_head(status, fields);
+        let sides = rule.sides_of_head(status, fields, now);
         let is_part = status == StatusCode::PARTIAL_CONTENT;
         let read = BodyBuffer::expecting(room(bound));
         Self {

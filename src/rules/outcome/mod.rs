@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 
 pub use self::inspection::{BodyPattern, Inspected, Inspection, InvalidBodyPattern};
 use crate::wire::head::{FieldName, Fields};
+use crate::words::clock::Timestamp;
 use crate::words::glob::Glob;
 use crate::words::word::{Help, words};
 
@@ -49,9 +50,9 @@ impl OutcomeRule {
         Self { success, failure, otherwise }
     }
 
-    /// The outcome, if the head of the answer decides it.
-    pub fn of_head(&self, status: StatusCode, fields: &Fields) -> Option<Outcome> {
-        let (success, failure) = self.sides_of_head(status, fields);
+    /// The outcome, if the head of the answer decides it. `now` is the moment of the answer by the wall clock.
+    pub fn of_head(&self, status: StatusCode, fields: &Fields, now: Timestamp) -> Option<Outcome> {
+        let (success, failure) = self.sides_of_head(status, fields, now);
         self.resolve(success, failure)
     }
 
@@ -61,9 +62,9 @@ impl OutcomeRule {
     }
 
     /// How a head matches the success side and the failure side; unsure when the body decides.
-    pub(super) fn sides_of_head(&self, status: StatusCode, fields: &Fields) -> (SideMatch, SideMatch) {
+    pub(super) fn sides_of_head(&self, status: StatusCode, fields: &Fields, now: Timestamp) -> (SideMatch, SideMatch) {
         let ask = |matchers: &Option<Matchers>, side| {
-            matchers.as_ref().map_or(SideMatch::No, |matchers| matchers.of_head(side, status, fields))
+            matchers.as_ref().map_or(SideMatch::No, |matchers| matchers.of_head(side, status, fields, now))
         };
         (ask(&self.success, Side::Success), ask(&self.failure, Side::Failure))
     }
@@ -117,7 +118,7 @@ impl Matchers {
         self.body.is_some() || !self.json.is_empty()
     }
 
-    pub(super) fn of_head(&self, side: Side, status: StatusCode, fields: &Fields) -> SideMatch {
+    pub(super) fn of_head(&self, side: Side, status: StatusCode, fields: &Fields, now: Timestamp) -> SideMatch {
         let matches = self.status.as_ref().is_none_or(|set| set.contains(status))
             && self
                 .headers
@@ -125,7 +126,7 @@ impl Matchers {
                 .all(|(name, glob)| fields.get_all(name).any(|value| glob.matches(&String::from_utf8_lossy(value))))
             && self.cookies.iter().all(|name| match side {
                 // An application that deletes a cookie has not logged the client in.
-                Side::Success => set_cookie::sets(fields, name),
+                Side::Success => set_cookie::sets(fields, name, now),
                 Side::Failure => set_cookie::names(fields, name),
             });
         match matches {
@@ -213,6 +214,7 @@ mod tests {
 
     use super::{BodyPattern, *};
     use crate::wire::head::{KnownName, Name};
+    use crate::words::clock::Timestamp;
     use crate::words::glob::Glob;
 
     #[track_caller]
@@ -266,7 +268,7 @@ mod tests {
     }
 
     fn of(rule: &OutcomeRule, status: u16) -> Option<Outcome> {
-        rule.of_head(StatusCode::from_u16(status).expect("a status"), &Fields::default())
+        rule.of_head(StatusCode::from_u16(status).expect("a status"), &Fields::default(), Timestamp::EPOCH)
     }
 
     #[test]
@@ -307,7 +309,7 @@ mod tests {
         };
         let rule = OutcomeRule::new(Some(side), None, None);
         let check = |status, lines: &[_], expected| {
-            assert_eq!(rule.of_head(status, &answer(lines)), Some(expected), "{lines:?}");
+            assert_eq!(rule.of_head(status, &answer(lines), Timestamp::EPOCH), Some(expected), "{lines:?}");
         };
         let (found, session) = (("location", "/account/7"), ("set-cookie", "session=abc; Path=/; Max-Age=600"));
         check(StatusCode::FOUND, &[found, ("set-cookie", "other=1"), session], Outcome::Success);
@@ -324,9 +326,9 @@ mod tests {
         for line in ["sid_7=; Path=/", "sid_7=x; Max-Age=0"] {
             let fields = answer(&[("set-cookie", line)]);
             let success = OutcomeRule::new(side(), None, None);
-            assert_eq!(success.of_head(StatusCode::OK, &fields), Some(Outcome::Failure), "{line}");
+            assert_eq!(success.of_head(StatusCode::OK, &fields, Timestamp::EPOCH), Some(Outcome::Failure), "{line}");
             let failure = OutcomeRule::new(None, side(), None);
-            assert_eq!(failure.of_head(StatusCode::OK, &fields), Some(Outcome::Failure), "{line}");
+            assert_eq!(failure.of_head(StatusCode::OK, &fields, Timestamp::EPOCH), Some(Outcome::Failure), "{line}");
         }
     }
 }

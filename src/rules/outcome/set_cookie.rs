@@ -1,12 +1,15 @@
 //! The cookies that an answer sets or deletes.
 
+use jiff::tz::TimeZone;
+
 use crate::wire::head::{Fields, KnownName};
+use crate::words::clock::Timestamp;
 use crate::words::glob::Glob;
 
 /// Whether the answer sets a cookie whose name matches. A cookie that is deleted again or expires at once does not
-/// count.
-pub(super) fn sets(fields: &Fields, name: &Glob) -> bool {
-    answered(fields).any(|cookie| !cookie.is_deleted && name.matches(&String::from_utf8_lossy(cookie.name)))
+/// count. `now` is the moment of the answer by the wall clock.
+pub(super) fn sets(fields: &Fields, name: &Glob, now: Timestamp) -> bool {
+    answered(fields, now).any(|cookie| !cookie.is_deleted && name.matches(&String::from_utf8_lossy(cookie.name)))
 }
 
 /// Whether the answer sets or deletes a cookie whose name matches.
@@ -29,12 +32,13 @@ pub struct AnsweredCookie<'h> {
 }
 
 /// The cookies that the answer sets or deletes, as they are once it has been read whole: of several lines for one cookie
-/// the last one.
-pub fn answered(fields: &Fields) -> impl Iterator<Item = AnsweredCookie<'_>> {
+/// the last one. `now` is the moment of the answer by the wall clock.
+pub fn answered(fields: &Fields, now: Timestamp) -> impl Iterator<Item = AnsweredCookie<'_>> {
     let lines = || fields.get_all(KnownName::SET_COOKIE).filter_map(SetCookie::parse);
+    let now = moment(fields, now);
     lines().enumerate().filter_map(move |(position, cookie)| {
         let is_last = !lines().skip(position + 1).any(|later| later.is_same(&cookie));
-        let is_deleted = cookie.is_deleted(fields);
+        let is_deleted = cookie.is_deleted(now);
         is_last.then_some(AnsweredCookie { name: cookie.name, value: cookie.value, is_deleted })
     })
 }
@@ -76,13 +80,13 @@ impl<'h> SetCookie<'h> {
         self.name == other.name && self.domain.eq_ignore_ascii_case(other.domain) && self.path == other.path
     }
 
-    fn is_deleted(&self, fields: &Fields) -> bool {
+    fn is_deleted(&self, now: CookieDate) -> bool {
         if matches!(self.value, b"" | b"\"\"") {
             return true;
         }
         match (self.positive_age, self.expires) {
             (Some(positive_age), _) => !positive_age,
-            (None, Some(expires)) => expires <= sent(fields),
+            (None, Some(expires)) => expires <= now,
             (None, None) => false,
         }
     }
@@ -108,9 +112,21 @@ fn is_positive_age(age: &[u8]) -> Option<bool> {
 /// Year, month from 0, day, hour, minute, second, all of them GMT.
 type CookieDate = (u16, u8, u8, u8, u8, u8);
 
-/// When the application wrote the answer, by its own clock.
-fn sent(fields: &Fields) -> CookieDate {
-    fields.get(KnownName::DATE).and_then(cookie_date).unwrap_or(LONG_AGO)
+/// The moment of an answer by the clock of the application or by ours, whichever is the later: what has expired by one of
+/// them is deleted.
+fn moment(fields: &Fields, now: Timestamp) -> CookieDate {
+    let now = date_of(now);
+    fields.get(KnownName::DATE).and_then(cookie_date).map_or(now, |date| date.max(now))
+}
+
+/// The date of a moment. A moment that is later than all dates is the end of the year 9999.
+fn date_of(moment: Timestamp) -> CookieDate {
+    let seconds = i64::try_from(moment.as_micros() / 1_000_000).unwrap_or(i64::MAX);
+    let moment = jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::MAX);
+    let date = moment.to_zoned(TimeZone::UTC).datetime();
+    let part = |part: i8| u8::try_from(part).unwrap_or_default();
+    let year = u16::try_from(date.year()).unwrap_or_default();
+    (year, part(date.month() - 1), part(date.day()), part(date.hour()), part(date.minute()), part(date.second()))
 }
 
 /// The date of a cookie, in any of the forms that browsers read (RFC 6265, section 5.1.1).
@@ -152,10 +168,6 @@ fn number(digits: &[u8]) -> Option<u16> {
 const MONTHS: [&[u8]; 12] =
     [b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec"];
 
-/// The date of an answer without `Date`. It is later than the dates that frameworks write to delete a cookie: the start
-/// of the epoch, or a day in 1999.
-const LONG_AGO: CookieDate = (2026, 0, 1, 0, 0, 0);
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,9 +178,12 @@ mod tests {
         fields
     }
 
+    /// At noon on 10 March 2026, as in `Date`.
+    const NOW: Timestamp = Timestamp::from_micros(1_773_144_000_000_000);
+
     #[track_caller]
     fn check(glob: &str, lines: &[&str], expected: bool) {
-        assert_eq!(sets(&answer(lines), &Glob::cased(glob)), expected, "{glob} in {lines:?}");
+        assert_eq!(sets(&answer(lines), &Glob::cased(glob), NOW), expected, "{glob} in {lines:?}");
     }
 
     #[test]
@@ -210,12 +225,27 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_date_is_compared_with_a_fixed_past_date() {
-        let mut answer = answer(&["sid=x; Expires=Mon, 11-Oct-1999 22:00:00 GMT"]);
-        answer.remove(KnownName::DATE);
-        assert!(!sets(&answer, &Glob::cased("sid")));
-        answer.insert(KnownName::SET_COOKIE, b"sid=x; Expires=Mon, 11-Oct-2027 22:00:00 GMT");
-        assert!(sets(&answer, &Glob::cased("sid")));
+    fn what_has_expired_by_the_clock_of_either_side_is_not_set() {
+        let is_set = |date: Option<&str>, expires: &str| {
+            let mut answer: Fields =
+                [(KnownName::SET_COOKIE, format!("sid=x; Expires={expires}"))].into_iter().collect();
+            date.into_iter().for_each(|date| answer.append(KnownName::DATE, date.as_bytes()));
+            sets(&answer, &Glob::cased("sid"), NOW)
+        };
+        let (before, at, later) =
+            ("Tue, 10 Mar 2026 11:59:59 GMT", "Tue, 10 Mar 2026 12:00:00 GMT", "Tue, 10 Mar 2026 12:00:01 GMT");
+        for date in [None, Some("yesterday"), Some(at), Some("Mon, 09 Mar 2026 12:00:00 GMT")] {
+            assert!(!is_set(date, "Mon, 11-Oct-1999 22:00:00 GMT") && !is_set(date, before) && !is_set(date, at), "{date:?}");
+            assert!(is_set(date, later), "{date:?}");
+        }
+        assert!(!is_set(Some("Wed, 11 Mar 2026 12:00:00 GMT"), later), "the clock of the application is ahead");
+    }
+
+    #[test]
+    fn a_moment_has_a_date() {
+        assert_eq!(date_of(Timestamp::EPOCH), (1970, 0, 1, 0, 0, 0));
+        assert_eq!(date_of(NOW), (2026, 2, 10, 12, 0, 0));
+        assert_eq!(date_of(Timestamp::from_micros(u64::MAX)).0, 9999);
     }
 
     #[test]

@@ -21,7 +21,8 @@ fn json(path: &str, value: &str) -> Matchers {
 
 fn inspect(rule: &OutcomeRule, coding: Option<&str>, frames: &[&[u8]], ending: BodyEnd) -> Option<Outcome> {
     let fields = coding.map(|coding| (KnownName::CONTENT_ENCODING, coding)).into_iter().collect();
-    let mut inspection = Inspection::begin(Arc::new(rule.clone()), None, StatusCode::OK, &fields, BOUND);
+    let mut inspection =
+        Inspection::begin(Arc::new(rule.clone()), None, StatusCode::OK, &fields, Timestamp::EPOCH, BOUND);
     for frame in frames {
         inspection.feed(frame);
     }
@@ -132,8 +133,14 @@ fn an_undecodable_body_decides_nothing() {
 #[test]
 fn partial_content_decides_nothing() {
     let rule = Arc::new(OutcomeRule::new(None, Some(pattern("invalid")), None));
-    let mut inspection =
-        Inspection::begin(Arc::clone(&rule), None, StatusCode::PARTIAL_CONTENT, &Fields::default(), BOUND);
+    let mut inspection = Inspection::begin(
+        Arc::clone(&rule),
+        None,
+        StatusCode::PARTIAL_CONTENT,
+        &Fields::default(),
+        Timestamp::EPOCH,
+        BOUND,
+    );
     inspection.feed(b"id password");
     assert_eq!(inspection.conclude(BodyEnd::Whole).outcome, None);
 }
@@ -141,7 +148,7 @@ fn partial_content_decides_nothing() {
 #[test]
 fn little_more_than_the_bound_is_kept() {
     let rule = Arc::new(OutcomeRule::new(None, Some(pattern("invalid")), None));
-    let mut inspection = Inspection::begin(rule, None, StatusCode::OK, &Fields::default(), BOUND);
+    let mut inspection = Inspection::begin(rule, None, StatusCode::OK, &Fields::default(), Timestamp::EPOCH, BOUND);
     for _ in 0..100 {
         inspection.feed(&[b'x'; BOUND]);
     }
@@ -170,7 +177,8 @@ fn tokens_are_read_from_json_alone_and_a_body_that_broke_off_may_lack_some() {
     let inspect = |body: &[u8], coding: Option<&str>, ending| {
         let fields = coding.map(|coding| (KnownName::CONTENT_ENCODING, coding)).into_iter().collect();
         let tokens: Arc<[Box<str>]> = ["access".into(), "more.refresh".into()].into();
-        let mut inspection = Inspection::begin(Arc::new(rule.clone()), Some(tokens), StatusCode::OK, &fields, BOUND);
+        let mut inspection =
+            Inspection::begin(Arc::new(rule.clone()), Some(tokens), StatusCode::OK, &fields, Timestamp::EPOCH, BOUND);
         inspection.feed(body);
         let Inspected { tokens, may_lack_tokens, .. } = inspection.conclude(ending);
         (tokens.join(" "), may_lack_tokens)
