@@ -44,7 +44,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("list", &["client", "word"]),
     ("key", &["regular_expression", "head", "client", "request", "jwt", "word"]),
     ("challenge", &["clock", "signing", "key"]),
-    ("outcome", &["coalesce", "glob", "regular_expression", "head", "request", "word"]),
+    ("outcome", &["clock", "coalesce", "glob", "regular_expression", "head", "request", "word"]),
     ("limit", &["clock", "glob", "head", "key", "list", "outcome", "units", "word"]),
     ("route", &["glob", "regular_expression", "head", "client", "request", "list", "key", "limit", "outcome", "word"]),
     (

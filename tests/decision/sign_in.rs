@@ -188,42 +188,145 @@ fn a_success_beside_a_session_of_another_account_is_not_the_own_one() {
     assert_eq!(owner(&world, &form("/login", "user=bob"), &known, &["sid=c"], &[]), SuccessOwner::Own);
 }
 
+/// What a store knows after an answer with these cookies to a request with these.
+fn after(world: &World, known: &Known, cookies: &str, set: &[&str]) -> Known {
+    let mut after = known.clone();
+    let carried = world.sessions(&ask(&format!("GET /\nCookie: {cookies}")), known, &hasher());
+    for change in carried.changes(&world.policy, &answer(set), Timestamp::EPOCH, &hasher()) {
+        match change {
+            SessionChange::Renew { old, new } => {
+                if let Some(account) = after.get(&old).copied() {
+                    after.insert(new, account);
+                }
+            }
+            SessionChange::Learn { session, account, .. } => _ = after.entry(session).or_insert(account),
+            SessionChange::Forget(session) => _ = after.remove(&session),
+        }
+    }
+    after
+}
+
+/// Whose a request with these cookies is.
+fn seen(world: &World, cookies: &str, known: &Known) -> Vec<UserMark> {
+    users(world, &ask(&format!("GET /\nCookie: {cookies}")), known)
+}
+
+/// Whether a store takes a success of this name, beside these cookies, for its own.
+fn is_own(world: &World, name: &str, cookies: &str, known: &Known) -> bool {
+    match owner(world, &login_as(name, cookies), known, &["sid=fresh"], &[]) {
+        SuccessOwner::Own => true,
+        SuccessOwner::Other => false,
+        SuccessOwner::Learning(sign_in) => {
+            sign_in.carried.iter().all(|session| known.get(session).is_none_or(|account| *account == sign_in.account))
+        }
+    }
+}
+
 #[test]
 fn an_answer_renews_and_ends_the_sessions_of_its_request() {
     let world = signing_in(rule("param.username", &["sid", "wp_*"]));
     let mut known = Known::new();
     let alice = learn(&world, &login(""), &mut known, &["sid=a", "wp_x=1", "wp_y=2"], &[]);
-    let bob = form("/login", "username=bob");
-    learn(&world, &bob, &mut known, &["sid=b"], &[]);
-    let after = |cookies: &str, set: &[&str]| {
-        let mut after = known.clone();
-        let carried = world.sessions(&ask(&format!("GET /\nCookie: {cookies}")), &known, &hasher());
-        for change in carried.changes(&world.policy, &answer(set), Timestamp::EPOCH, &hasher()) {
-            match change {
-                SessionChange::Renew { old, new } => {
-                    if let Some(account) = after.get(&old).copied() {
-                        after.insert(new, account);
-                    }
-                }
-                SessionChange::Forget(session) => {
-                    after.remove(&session);
-                }
-            }
+    learn(&world, &login_as("bob", ""), &mut known, &["sid=b"], &[]);
+    let renewed = after(&world, &known, "sid=a", &["sid=new; Path=/", "csrf=1"]);
+    assert_eq!(seen(&world, "sid=new", &renewed), [UserMark::of(alice)]);
+    assert_eq!(seen(&world, "sid=a", &renewed), [UserMark::of(alice)]);
+    assert_eq!(after(&world, &known, "other=1", &["sid=new"]), known);
+    assert_eq!(after(&world, &known, "sid=unknown", &["sid=new"]), known);
+    assert_eq!(after(&world, &known, "sid=a", &["sid=a"]), known, "nothing is new");
+    let ended = after(
+        &world,
+        &known,
+        "sid=a; wp_x=1; wp_y=2",
+        &["sid=; Max-Age=0", "wp_x=deleted; Expires=Thu, 01 Jan 1970 00:00:00 GMT"],
+    );
+    assert!(seen(&world, "sid=a; wp_x=1", &ended).is_empty());
+    assert_eq!(seen(&world, "wp_y=2", &ended), [UserMark::of(alice)], "another cookie of the same glob");
+    assert!(!seen(&world, "sid=b", &ended).is_empty());
+}
+
+#[test]
+fn a_session_that_the_same_answer_ends_has_an_heir() {
+    let world = signing_in(rule("param.username", &["sid", "remember"]));
+    let mut known = Known::new();
+    let alice = learn(&world, &login(""), &mut known, &["sid=a"], &[]);
+    for set in [
+        ["sid=; Path=/old; Max-Age=0", "sid=new; Path=/"],
+        ["sid=new; Path=/", "sid=; Path=/old; Max-Age=0"],
+        ["sid=; Max-Age=0", "sid=new; Path=/"],
+        ["sid=; Domain=example.com; Max-Age=0", "sid=new"],
+        ["sid=; Max-Age=0", "remember=new"],
+        ["remember=new", "sid=; Max-Age=0"],
+    ] {
+        let after = after(&world, &known, "sid=a", &set);
+        let new = if set.concat().contains("remember") { "remember=new" } else { "sid=new" };
+        assert_eq!(seen(&world, new, &after), [UserMark::of(alice)], "{set:?}");
+        assert!(seen(&world, "sid=a", &after).is_empty(), "{set:?}");
+        assert!(!is_own(&world, "bob", "sid=a", &after), "{set:?}");
+    }
+    let kept = after(&world, &known, "sid=a", &["sid=; Path=/old; Max-Age=0", "sid=a; Path=/"]);
+    assert_eq!(seen(&world, "sid=a", &kept), [UserMark::of(alice)], "it is set anew");
+}
+
+#[test]
+fn what_is_set_beside_sessions_of_several_accounts_is_of_each() {
+    let world = signing_in(rule("param.username", &["sid"]));
+    let mut known = Known::new();
+    let [mallory, eve, trent] = ["mallory", "eve", "trent"]
+        .map(|name| learn(&world, &login_as(name, ""), &mut known, &[&format!("sid={name}")], &[]));
+    let marks = |accounts: &[KeyHash]| accounts.iter().map(|account| UserMark::of(*account)).collect::<Vec<_>>();
+    let of_two = after(&world, &known, "sid=mallory; sid=eve", &["sid=new"]);
+    assert_eq!(seen(&world, "sid=new", &of_two), marks(&[mallory, eve]));
+    let of_three = after(&world, &of_two, "sid=new; sid=trent", &["sid=newer"]);
+    assert_eq!(seen(&world, "sid=newer", &of_three), marks(&[mallory, eve, trent]));
+    for (known, value) in [(&of_two, "new"), (&of_three, "newer")] {
+        for name in ["alice", "mallory", "eve"] {
+            assert!(!is_own(&world, name, &format!("sid={value}"), known), "{name}");
         }
-        after
-    };
-    let seen = |cookies: &str, known: &Known| users(&world, &ask(&format!("GET /\nCookie: {cookies}")), known);
-    let renewed = after("sid=a", &["sid=new; Path=/", "csrf=1"]);
-    assert_eq!(seen("sid=new", &renewed), [UserMark::of(alice)]);
-    assert_eq!(seen("sid=a", &renewed), [UserMark::of(alice)]);
-    assert!(seen("sid=new", &after("", &["sid=new"])).is_empty());
-    assert!(seen("sid=new", &after("sid=a; sid=b", &["sid=new"])).is_empty());
-    assert_eq!(after("sid=a", &["sid=a"]), known, "nothing is new");
-    let ended =
-        after("sid=a; wp_x=1; wp_y=2", &["sid=; Max-Age=0", "wp_x=deleted; Expires=Thu, 01 Jan 1970 00:00:00 GMT"]);
-    assert!(seen("sid=a; wp_x=1", &ended).is_empty());
-    assert_eq!(seen("wp_y=2", &ended), [UserMark::of(alice)], "another cookie of the same glob");
-    assert!(!seen("sid=b", &ended).is_empty());
+    }
+    let ended = after(&world, &of_two, "sid=new", &["sid=; Max-Age=0"]);
+    assert!(seen(&world, "sid=new", &ended).is_empty());
+    assert!(!is_own(&world, "alice", "sid=new", &ended));
+    let kept = after(&world, &of_two, "sid=new", &["sid=; Path=/old; Max-Age=0", "sid=new"]);
+    assert_eq!(kept, of_two);
+}
+
+#[test]
+fn what_an_ended_session_is_renewed_to_is_nobodys_and_no_success_of_another() {
+    let world = signing_in(rule("param.username", &["sid", "remember"]));
+    let mut known = Known::new();
+    let mallory = learn(&world, &login_as("mallory", ""), &mut known, &["sid=s", "remember=r"], &[]);
+    let ended = after(&world, &known, "sid=s", &["sid=; Max-Age=0"]);
+    let renewed = after(&world, &ended, "sid=s", &["sid=t"]);
+    let again = after(&world, &renewed, "sid=t", &["sid=u", "remember=v"]);
+    for cookies in ["sid=s", "sid=t", "sid=u", "remember=v"] {
+        assert!(seen(&world, cookies, &again).is_empty(), "{cookies}");
+        assert!(!is_own(&world, "alice", cookies, &again), "{cookies}");
+        assert!(is_own(&world, "mallory", cookies, &again), "{cookies}");
+    }
+    assert_eq!(after(&world, &ended, "sid=s", &["sid=; Max-Age=0"]), ended, "it has ended already");
+    // A session that lasts is the heir before one that has ended.
+    let beside = after(&world, &ended, "sid=s; remember=r", &["sid=t"]);
+    assert_eq!(seen(&world, "sid=t", &beside), [UserMark::of(mallory)]);
+}
+
+#[test]
+fn what_is_set_beside_values_that_were_not_looked_up_makes_no_success() {
+    let world = signing_in(rule("param.username", &["sid"]));
+    let mut known = Known::new();
+    let mallory = learn(&world, &login_as("mallory", ""), &mut known, &["sid=s"], &[]);
+    let others: String = (0..17).map(|number| format!("sid={number}; ")).collect();
+    for cookies in [format!("{others}sid=s"), "a=1 sid=s".to_owned(), "a=1,sid=s".to_owned()] {
+        let renewed = after(&world, &known, &cookies, &["sid=new"]);
+        for name in ["alice", "mallory"] {
+            assert!(!is_own(&world, name, "sid=new", &renewed), "{cookies}");
+        }
+        let again = after(&world, &renewed, "sid=new", &["sid=newer"]);
+        assert!(!is_own(&world, "alice", "sid=newer", &again), "{cookies}");
+    }
+    let behind = after(&world, &known, &format!("sid=s; {others}x=1"), &["sid=new"]);
+    assert_eq!(seen(&world, "sid=new", &behind), [UserMark::of(mallory)]);
+    assert_eq!(after(&world, &known, "a=1; b=2", &["sid=new"]), known, "there is no doubt");
 }
 
 #[test]

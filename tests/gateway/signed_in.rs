@@ -31,6 +31,12 @@ impl Application {
         let user = sid.as_ref().and_then(|sid| self.sessions.lock().unwrap().get(sid).cloned());
         let remembered = cookie(received, "remember");
         match path {
+            "/login"
+                if let Some(user) = &user
+                    && received.target.contains("renew") =>
+            {
+                to_account(&[self.sign_in(user)])
+            }
             "/login" if user.is_some() => to_account(&[]),
             "/login" if let Some(user) = remembered => to_account(&[self.sign_in(&user)]),
             "/login" => self.judge(received),
@@ -144,6 +150,31 @@ fn a_person_is_counted_by_account_whatever_the_browser() {
     assert_eq!(pages(&gateway, &bob), 2);
     assert_eq!(pages(&gateway, "sid=unknown"), 6);
     assert_eq!(gateway.get("/page/1").header("Cookie", &format!("{bob}; {first}")).status(), 429);
+}
+
+#[test]
+fn a_session_that_was_renewed_resets_no_failures_of_another() {
+    let several: String = (0..17).map(|number| format!("sid={number}; ")).collect();
+    for case in ["of two accounts", "signed out", "behind other values"] {
+        let origin = Application::start();
+        let gateway = Gateway::start(config(&origin, "", COOKIES));
+        let get = |path: &str, cookies: &str| gateway.get(path).header("Cookie", cookies).send();
+        let (mallory, eve) = (signed_in(&gateway, "mallory"), signed_in(&gateway, "eve"));
+        let renewed = match case {
+            "of two accounts" => get("/renew", &format!("{mallory}; {eve}")),
+            "signed out" => {
+                assert_eq!(get("/logout", &mallory).status, 302);
+                get("/renew", &mallory)
+            }
+            _ => get("/renew", &format!("{several}{mallory}")),
+        };
+        let renewed = given(&renewed);
+        let guess = || sign_in(&gateway, "alice", "wrong").status();
+        assert_eq!((guess(), guess()), (200, 200));
+        let sly = gateway.post("/login?renew=1").header("Cookie", &renewed).form("username=alice&password=x");
+        assert_eq!(sly.status(), 302, "{case}");
+        assert_eq!(guess(), 429, "{case}");
+    }
 }
 
 #[test]

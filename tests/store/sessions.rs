@@ -58,6 +58,11 @@ impl Gateway {
         self.store.change_sessions(vec![change]).await;
     }
 
+    async fn learn(&self, session: u128, account: u128) {
+        let change = SessionChange::Learn { session: KeyHash(session), account: KeyHash(account), keep: HOUR };
+        self.store.change_sessions(vec![change]).await;
+    }
+
     async fn forget(&self, session: u128) {
         self.store.change_sessions(vec![SessionChange::Forget(KeyHash(session))]).await;
     }
@@ -297,6 +302,7 @@ async fn every_gateway_of_a_cluster_knows_sessions() {
 enum Step {
     SignIn { by: usize, account: u128, learned: Vec<u128>, carried: Vec<u128> },
     Renew { by: usize, old: u128, new: u128 },
+    Learn { by: usize, session: u128, account: u128 },
     Forget { by: usize, session: u128 },
 }
 
@@ -307,6 +313,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             3 => (0..2_usize, 0..3_u128, vec(session.clone(), 0..3), vec(session.clone(), 0..3))
                 .prop_map(|(by, account, learned, carried)| Step::SignIn { by, account, learned, carried }),
             2 => (0..2_usize, session.clone(), session.clone()).prop_map(|(by, old, new)| Step::Renew { by, old, new }),
+            1 => (0..2_usize, session.clone(), 0..3_u128)
+                .prop_map(|(by, session, account)| Step::Learn { by, session, account }),
             1 => (0..2_usize, session).prop_map(|(by, session)| Step::Forget { by, session }),
         ],
         0..60,
@@ -344,6 +352,11 @@ fn any_history_at_two_gateways_is_that_of_one_table() {
                         if let Some(account) = model.get(old).copied() {
                             model.insert(*new, account);
                         }
+                    }
+                    Step::Learn { by, session, account } => {
+                        know([&gateways[*by]], at(*session), model.get(session).copied()).await;
+                        gateways[*by].learn(at(*session), *account).await;
+                        model.entry(*session).or_insert(*account);
                     }
                     Step::Forget { by, session } => {
                         gateways[*by].forget(at(*session)).await;

@@ -95,7 +95,7 @@ pub async fn decide(
         Decision::Pass(pass) => FinalDecision::pass(pass, reservation, live, &plan, store, timing),
         Decision::Deny(denial) => FinalDecision::deny(denial, reservation, live, &plan, store, banned, timing).await,
     };
-    decided.sessions = sessions.filter(|sessions| sessions.has_known());
+    decided.sessions = sessions.filter(|sessions| sessions.may_be_of_somebody());
     Ok(decided)
 }
 

@@ -363,4 +363,6 @@ pub enum SessionChange {
     Renew { old: KeyHash, new: KeyHash },
     /// The application has ended the session.
     Forget(KeyHash),
+    /// `session` is of this account, unless it is known already, and is remembered for `keep` after its last use.
+    Learn { session: KeyHash, account: KeyHash, keep: Duration },
 }

@@ -1,10 +1,11 @@
 //! The sessions that a request carries, whose they are, and what an answer makes of them.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::{Policy, SessionChange};
+use super::{Policy, SessionChange, SessionHashes};
 use crate::rules::key::{Key, KeyHash, KeyHasher, UserMark};
 use crate::rules::outcome::set_cookie::{AnsweredCookie, answered, any_named};
 use crate::rules::request::head::{bearer_tokens, judge_bearer};
@@ -24,15 +25,19 @@ pub struct CarriedSessions {
     unread: Option<NotUnderstood>,
 }
 
-/// A value that may be a session.
+/// A value that may be a session, and an account that it is of.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct CarriedSession {
+    value: KeyHash,
+    /// The hash that stands for the value as a session of this account: that of the value, for the first account.
     session: KeyHash,
     /// The position of its carrier in the policy.
     carrier: u16,
     /// Distinguishes the cookies of one glob.
     name: u64,
     account: Option<KeyHash>,
+    /// It was a session of the account, and proves nothing any more.
+    has_ended: bool,
 }
 
 /// The sessions that an answer gives its client.
@@ -56,13 +61,16 @@ pub const MAX_VALUE: usize = 4096;
 /// An honest client has one or two values of a cookie, each in one or two readings. Further values are not looked up.
 const MAX_READINGS: usize = 16;
 
+/// A session is of at most so many accounts.
+const MAX_ACCOUNTS: usize = 16;
+
 impl CarriedSessions {
-    /// Reads a request. `account` says whose a session is. In a box, which goes with the request.
+    /// Reads a request. `lookup` says whose a session is. In a box, which goes with the request.
     pub fn read(
         policy: &Policy,
         head: &CanonicalHead<'_>,
         hasher: &KeyHasher,
-        account: impl Fn(KeyHash) -> Option<KeyHash>,
+        lookup: impl Fn(KeyHash) -> Option<KeyHash>,
     ) -> Box<Self> {
         let mut carried = Box::<Self>::default();
         for (number, carrier) in (0..).zip(policy.session_carriers.iter()) {
@@ -75,10 +83,12 @@ impl CarriedSessions {
                 };
                 left = less;
                 if let Some(session) = session(carrier, &value, hasher)
-                    && !carried.found.iter().any(|known| known.session == session)
+                    && !carried.sessions().any(|known| known == session)
                 {
                     let name = number_of(carrier, name, hasher);
-                    carried.add(CarriedSession { session, carrier: number, name, account: account(session) });
+                    let (account, has_ended) = (None, false);
+                    let found = CarriedSession { value: session, session, carrier: number, name, account, has_ended };
+                    carried.look_up(found, hasher, &lookup);
                 }
             });
             carried.unread = carried.unread.or(unread);
@@ -86,13 +96,24 @@ impl CarriedSessions {
         carried
     }
 
-    fn add(&mut self, carried: CarriedSession) {
-        if let Some(account) = carried.account
-            && !self.found.iter().any(|known| known.account == Some(account))
-        {
-            self.users.push(UserMark::of(account));
+    /// Adds a value with every account that it is of, or with the one that it was of.
+    fn look_up(&mut self, value: CarriedSession, hasher: &KeyHasher, lookup: impl Fn(KeyHash) -> Option<KeyHash>) {
+        let mut carried = CarriedSession { account: lookup(value.session), ..value };
+        if carried.account.is_none() {
+            let account = lookup(former(value.session, hasher));
+            self.found.push(CarriedSession { account, has_ended: account.is_some(), ..value });
+            return;
         }
-        self.found.push(carried);
+        for _ in 0..MAX_ACCOUNTS {
+            let Some(account) = carried.account else { return };
+            let mark = UserMark::of(account);
+            if !self.users.contains(&mark) {
+                self.users.push(mark);
+            }
+            self.found.push(carried);
+            carried.session = beside(carried.session, hasher);
+            carried.account = lookup(carried.session);
+        }
     }
 
     /// The accounts of the sessions, each once.
@@ -105,9 +126,10 @@ impl CarriedSessions {
         self.unread
     }
 
-    /// Whether the request carries a session of an account.
-    pub fn has_known(&self) -> bool {
-        self.found.iter().any(|carried| carried.account.is_some())
+    /// Whether what an answer sets may be somebody's: the request carries a session of an account, also one that has ended,
+    /// or may carry one.
+    pub fn may_be_of_somebody(&self) -> bool {
+        self.unread.is_some() || self.found.iter().any(|carried| carried.account.is_some())
     }
 
     /// Whether the request carries a session of another account than `own`, the account that it certainly names, or may
@@ -131,8 +153,8 @@ impl CarriedSessions {
     }
 
     /// The changes that an answer makes to the sessions of its request: a cookie that is set anew is a session of the
-    /// same account, and a deleted cookie ends its session. If the request carries sessions of several accounts, the
-    /// new session belongs to none of them. `now` is the moment of the answer by the wall clock.
+    /// same accounts, and a deleted cookie ends its session. An answer that does both, in any order, has an heir of the
+    /// session that it ends; one that it sets again has not ended. `now` is the moment of the answer by the wall clock.
     pub fn changes(
         &self,
         policy: &Policy,
@@ -145,22 +167,49 @@ impl CarriedSessions {
         if !any_named(answer, may_be_session) {
             return changes;
         }
-        let mut accounts = self.accounts();
-        let is_sole = accounts.next().is_some() && accounts.next().is_none();
-        let heir = self.found.iter().find(|carried| is_sole && carried.account.is_some());
+        let mut set = SessionHashes::new();
+        for carrier in policy.session_carriers.iter() {
+            for cookie in answered(answer, now).filter(|cookie| !cookie.is_deleted) {
+                set.extend(self.sessions_of(carrier, &cookie, hasher));
+            }
+        }
+        for new in set.iter().filter(|new| !self.sessions().any(|known| known == **new)) {
+            self.inherit(*new, policy, hasher, &mut changes);
+        }
         for (number, carrier) in (0..).zip(policy.session_carriers.iter()) {
-            for cookie in answered(answer, now) {
-                if cookie.is_deleted {
-                    changes.extend(self.ended(number, carrier, &cookie, hasher));
-                    continue;
-                }
-                let Some(CarriedSession { session: old, .. }) = heir else { continue };
-                let renewed = self.sessions_of(carrier, &cookie, hasher);
-                let renewed = renewed.into_iter().filter(|&new| !self.sessions().any(|known| known == new));
-                changes.extend(renewed.map(|new| SessionChange::Renew { old: *old, new }));
+            for cookie in answered(answer, now).filter(|cookie| cookie.is_deleted) {
+                changes.extend(self.ended(number, carrier, &cookie, &set, hasher));
             }
         }
         changes
+    }
+
+    /// Makes a new value a session of every account that the request carries a session of. Where it carries none, but one
+    /// that has ended or perhaps one that was not looked up, the new value is as one that has ended: nobody's, and no
+    /// request with it makes a success of another account.
+    fn inherit(&self, new: KeyHash, policy: &Policy, hasher: &KeyHasher, changes: &mut SmallVec<[SessionChange; 2]>) {
+        let (mut renewed, mut accounts) = (new, SmallVec::<[KeyHash; 1]>::new());
+        for carried in self.found.iter().filter(|carried| !carried.has_ended) {
+            if let Some(account) = carried.account
+                && !accounts.contains(&account)
+                && accounts.len() < MAX_ACCOUNTS
+            {
+                changes.push(SessionChange::Renew { old: carried.session, new: renewed });
+                renewed = beside(renewed, hasher);
+                accounts.push(account);
+            }
+        }
+        if !accounts.is_empty() {
+            return;
+        }
+        let new = former(new, hasher);
+        if let Some(ended) = self.found.iter().find(|carried| carried.has_ended) {
+            changes.push(SessionChange::Renew { old: former(ended.session, hasher), new });
+        } else if self.unread.is_some()
+            && let Some(keep) = longest_keep(policy)
+        {
+            changes.push(SessionChange::Learn { session: new, account: unread_account(hasher), keep });
+        }
     }
 
     /// The sessions under a rule that an answer sets.
@@ -205,25 +254,15 @@ impl CarriedSessions {
         gained.sessions.extend(sessions.iter().copied());
     }
 
-    /// The accounts whose sessions the request carries, each once.
-    fn accounts(&self) -> impl Iterator<Item = KeyHash> + use<> {
-        let mut accounts: SmallVec<[KeyHash; 1]> = SmallVec::new();
-        for account in self.found.iter().filter_map(|carried| carried.account) {
-            if !accounts.contains(&account) {
-                accounts.push(account);
-            }
-        }
-        accounts.into_iter()
-    }
-
-    /// The sessions that a deleted cookie ends. A session that has ended no longer proves an account. A request that
-    /// still carries it cannot make a success of another account: an application may accept a session that it has
-    /// deleted, and only an attacker sends it.
+    /// The sessions that a deleted cookie ends, but for those that the answer sets. A session that has ended no longer
+    /// proves an account. A request that still carries it cannot make a success of another account: an application may
+    /// accept a session that it has deleted, and only an attacker sends it.
     fn ended(
         &self,
         number: u16,
         carrier: &SessionCarrier,
         cookie: &AnsweredCookie<'_>,
+        set: &[KeyHash],
         hasher: &KeyHasher,
     ) -> SmallVec<[SessionChange; 2]> {
         if !is_named(carrier, cookie.name) {
@@ -231,8 +270,10 @@ impl CarriedSessions {
         }
         let name = number_of(carrier, cookie.name, hasher);
         let ended = self.found.iter().filter(|carried| carried.carrier == number && carried.name == name);
-        let known = ended.filter(|carried| carried.account.is_some()).map(|carried| carried.session);
+        let known = ended.filter(|carried| carried.account.is_some() && !carried.has_ended);
         known
+            .filter(|carried| !set.contains(&carried.value))
+            .map(|carried| carried.session)
             .flat_map(|old| [SessionChange::Renew { old, new: former(old, hasher) }, SessionChange::Forget(old)])
             .collect()
     }
@@ -263,6 +304,21 @@ impl CarriedSessions {
 /// The hash that stands for a session that has ended.
 pub(super) fn former(session: KeyHash, hasher: &KeyHasher) -> KeyHash {
     hasher.rehash(session)
+}
+
+/// The hash that stands for a session of a second account, beside the account of this hash.
+fn beside(session: KeyHash, hasher: &KeyHasher) -> KeyHash {
+    hasher.rehash(former(session, hasher))
+}
+
+/// How long sessions of any route are remembered at most.
+fn longest_keep(policy: &Policy) -> Option<Duration> {
+    policy.routes.all().iter().filter_map(|route| route.sessions.as_ref()).map(|rule| rule.keep).max()
+}
+
+/// Stands for the accounts of sessions that were not looked up: no name makes it.
+fn unread_account(hasher: &KeyHasher) -> KeyHash {
+    account(&Key::default(), hasher)
 }
 
 /// The account of a key whose parts are the values that name it. The same account on every route that names it by the same

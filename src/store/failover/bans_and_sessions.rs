@@ -108,16 +108,21 @@ impl Failover {
             }
             sessions.note_forgotten(known.iter().filter_map(|(change, _)| match change {
                 SessionChange::Forget(session) => Some(*session),
-                SessionChange::Renew { .. } => None,
+                SessionChange::Renew { .. } | SessionChange::Learn { .. } => None,
             }));
             sessions.request_sync();
         }))
     }
 
-    /// What this process knows of the session that is renewed.
+    /// What this process knows of the session that is renewed or learned.
     fn renewed(&self, change: SessionChange) -> Option<KnownSession> {
+        let now = self.clock.now();
         match change {
-            SessionChange::Renew { old, .. } => self.sessions().find(old, self.clock.now()),
+            SessionChange::Renew { old, .. } => self.sessions().find(old, now),
+            SessionChange::Learn { session, account, keep } => {
+                let known = self.sessions().find(session, now);
+                Some(known.unwrap_or(KnownSession { session, account, keep, used: now }))
+            }
             SessionChange::Forget(_) => None,
         }
     }
@@ -127,7 +132,9 @@ impl Failover {
 
 fn mark_sent(sessions: &Sessions, changes: &[(SessionChange, Option<KnownSession>)]) {
     for (change, known) in changes {
-        if let (SessionChange::Renew { new, .. }, Some(known)) = (change, known) {
+        if let (SessionChange::Renew { new, .. } | SessionChange::Learn { session: new, .. }, Some(known)) =
+            (change, known)
+        {
             sessions.mark_sent(&KnownSession { session: *new, ..*known });
         }
     }

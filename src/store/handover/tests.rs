@@ -388,11 +388,15 @@ fn sessions_move_and_whoever_signs_in_at_either_process_is_judged_by_both() {
         // Learned by the oldest process, for itself and for the newest.
         assert!(first.sign_in(sign_in(9, 4, 0)).await);
         assert_eq!([account(&first, 4), account(&third, 4)], [Some(KeyHash(9)); 2]);
-        let changes =
-            vec![SessionChange::Renew { old: KeyHash(4), new: KeyHash(5) }, SessionChange::Forget(KeyHash(1))];
+        let changes = vec![
+            SessionChange::Renew { old: KeyHash(4), new: KeyHash(5) },
+            SessionChange::Forget(KeyHash(1)),
+            SessionChange::Learn { session: KeyHash(6), account: KeyHash(8), keep: Duration::from_secs(60) },
+        ];
         first.change_sessions(changes).expect("it tells the newest").await.expect("no panic");
         for process in [&first, &third] {
             assert_eq!((account(process, 5), account(process, 1)), (Some(KeyHash(9)), None));
+            assert_eq!(account(process, 6), Some(KeyHash(8)));
         }
     });
 }

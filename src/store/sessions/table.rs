@@ -115,6 +115,10 @@ impl Sessions {
                 }
             }
             SessionChange::Forget(session) => self.forget(session),
+            SessionChange::Learn { session, account, keep } => {
+                let new = KnownSession { session, account, keep, used: now };
+                self.learn(self.find(session, now).map_or(new, |known| KnownSession { used: now, ..known }));
+            }
         }
     }
 

@@ -48,7 +48,8 @@ impl SessionCall<'_> {
         invocation
     }
 
-    /// Applies changes; `known` is what this gateway knows of the old session of each.
+    /// Applies changes; `known` is what this gateway knows of the old session of each. A session that is learned is renewed
+    /// to itself.
     pub(in crate::store::redis) fn change(&self, changes: &[(SessionChange, Option<KnownSession>)]) -> Invocation {
         let mut invocation = self.call("change");
         for (change, known) in changes {
@@ -58,7 +59,7 @@ impl SessionCall<'_> {
                     bytes.push(b'f');
                     bytes.extend_from_slice(&session.0.to_be_bytes());
                 }
-                SessionChange::Renew { old, new } => {
+                SessionChange::Renew { old, new } | SessionChange::Learn { session: old @ new, .. } => {
                     bytes.push(b'r');
                     bytes.extend_from_slice(&codec::write_hashes(&[*old, *new]));
                     if let Some(KnownSession { account, keep, .. }) = known {

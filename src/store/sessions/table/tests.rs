@@ -94,9 +94,16 @@ fn sessions_are_found_in_all_shards_and_removed_when_their_time_is_over() {
 
 #[derive(Clone, Debug)]
 enum Step {
-    SignIn { account: u8, keep: u64, learned: Vec<u8>, carried: Vec<u8> },
+    SignIn {
+        account: u8,
+        keep: u64,
+        learned: Vec<u8>,
+        carried: Vec<u8>,
+    },
     Use(u8),
     Renew(u8, u8),
+    /// A session, its account, and how long it is remembered in seconds.
+    Learn(u8, u8, u64),
     Forget(u8),
     Wait(u64),
     Sweep,
@@ -110,6 +117,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
                 .prop_map(|(account, keep, learned, carried)| Step::SignIn { account, keep, learned, carried }),
             4 => session.clone().prop_map(Step::Use),
             2 => (session.clone(), session.clone()).prop_map(|(old, new)| Step::Renew(old, new)),
+            1 => (session.clone(), 0..4_u8, prop_oneof![Just(5_u64), Just(60)])
+                .prop_map(|(session, account, keep)| Step::Learn(session, account, keep)),
             1 => session.prop_map(Step::Forget),
             3 => (1..70_u64).prop_map(Step::Wait),
             1 => Just(Step::Sweep),
@@ -172,6 +181,17 @@ proptest! {
                     if let Some((account, keep, _)) = model.sessions.get(&old).copied() {
                         model.learn(new, account, keep, now);
                     }
+                }
+                Step::Learn(session, account, keep) => {
+                    sessions.remove_expired(at(now));
+                    model.sessions.retain(|_, (_, keep, used)| now < *used + *keep);
+                    let (session_hash, account_hash) = (hash(session.into()), hash(account.into()));
+                    let change =
+                        SessionChange::Learn { session: session_hash, account: account_hash, keep: Duration::from_secs(keep) };
+                    sessions.apply(change, at(now));
+                    let known = model.sessions.get(&session).map(|(account, keep, _)| (*account, *keep));
+                    let (account, keep) = known.unwrap_or((account, keep));
+                    model.learn(session, account, keep, now);
                 }
                 Step::Forget(session) => {
                     sessions.apply(SessionChange::Forget(hash(session.into())), at(now));
