@@ -106,3 +106,25 @@ fn a_call_that_holds_others_gives_no_more_guesses() {
     assert_eq!(ask(&["alice"]), 200);
     assert_eq!(ask(&["alice"]), 429);
 }
+
+#[test]
+fn a_call_that_libraries_read_otherwise_pays_the_shared_budget() {
+    let origin = Origin::start();
+    let gateway = gateway(&origin, &format!("{USER}, missing: skip"));
+    let ask = |params: &str| {
+        let text = format!("<methodCall><methodName>login</methodName><params>{params}</params></methodCall>");
+        gateway.post("/xmlrpc.php").body("text/xml", text).status()
+    };
+    let param = |value: &str| format!("<param><value>{value}</value></param>");
+    assert_eq!(ask(&format!("<value>alice</value>{}", param("pw1"))), 200);
+    for sly in [
+        format!("<value>alice</value>{}", param("pw2")),
+        format!("<Param><value>x</value></Param>{}", param("alice")),
+        format!("{}{}", param(""), param("alice")),
+        param("<base64>!!YWxpY2U=</base64>"),
+        "<param><name>alice</name><value><string>pw3</string></value></param>".to_owned(),
+    ] {
+        assert_eq!(ask(&sly), 429, "{sly}");
+    }
+    assert_eq!((ask(&param("bob")), ask(&param("<string>bob</string>"))), (200, 429));
+}

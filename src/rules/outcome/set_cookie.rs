@@ -235,7 +235,10 @@ mod tests {
         let (before, at, later) =
             ("Tue, 10 Mar 2026 11:59:59 GMT", "Tue, 10 Mar 2026 12:00:00 GMT", "Tue, 10 Mar 2026 12:00:01 GMT");
         for date in [None, Some("yesterday"), Some(at), Some("Mon, 09 Mar 2026 12:00:00 GMT")] {
-            assert!(!is_set(date, "Mon, 11-Oct-1999 22:00:00 GMT") && !is_set(date, before) && !is_set(date, at), "{date:?}");
+            assert!(
+                !is_set(date, "Mon, 11-Oct-1999 22:00:00 GMT") && !is_set(date, before) && !is_set(date, at),
+                "{date:?}"
+            );
             assert!(is_set(date, later), "{date:?}");
         }
         assert!(!is_set(Some("Wed, 11 Mar 2026 12:00:00 GMT"), later), "the clock of the application is ahead");

@@ -63,6 +63,9 @@ pub(crate) fn is_multicall(text: &[u8]) -> bool {
     values(text, &method).iter().any(|name| name.trim().eq_ignore_ascii_case("system.multicall"))
 }
 
+/// Types of XML-RPC whose values are more than a text or a whole number.
+const NO_PLAIN_VALUES: [&str; 6] = ["base64", "boolean", "double", "dateTime.iso8601", "struct", "array"];
+
 /// An open element, and its text so far.
 #[derive(Default)]
 struct OpenElement {
@@ -114,6 +117,16 @@ impl TextFinder<'_> {
         if self.is_at_path() {
             self.top().found = Some(Box::default());
         }
+        self.found.has_other_readings |= self.is_no_plain_value(name);
+    }
+
+    /// Whether an element makes the value of an XML-RPC call no text: it is encoded, has a type of many spellings, or is made
+    /// of several.
+    fn is_no_plain_value(&self, name: &str) -> bool {
+        let is_in_call = self.stack.get(1).is_some_and(|root| root.name.eq_ignore_ascii_case("methodCall"));
+        is_in_call
+            && NO_PLAIN_VALUES.iter().any(|kind| name.eq_ignore_ascii_case(kind))
+            && self.stack.iter().any(|frame| frame.found.is_some())
     }
 
     /// Some libraries read an attribute like a child element.
@@ -244,7 +257,7 @@ impl<'p> ElementPath<'p> {
 // Walks over an XML text with a lenient reader.
 
 /// Deeper than honest documents, and than most libraries read.
-const MAX_DEPTH: usize = 128;
+pub(super) const MAX_DEPTH: usize = 128;
 
 /// In bytes: a declaration is shorter.
 const MAX_DECLARATION: usize = 256;
@@ -342,7 +355,7 @@ fn attributes(start: &BytesStart<'_>, found: &mut dyn FnMut(XmlPiece<'_>)) {
 }
 
 /// The character of a reference: one of the five predefined names, or a number.
-fn character(name: &str) -> Option<char> {
+pub(super) fn character(name: &str) -> Option<char> {
     let Some(number) = name.strip_prefix('#') else {
         return match name {
             "lt" => Some('<'),

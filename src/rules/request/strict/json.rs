@@ -6,6 +6,7 @@ use super::Presence;
 use crate::rules::request::json::{JsonLeaf, JsonPiece, scan};
 use crate::rules::request::strict::content_type::charset;
 use crate::rules::request::strict::pairs::{NameMatch, compare};
+use crate::rules::request::strict::xml_rpc;
 use crate::rules::request::text::is_same_but_for_case;
 use crate::rules::request::xml::ElementPath;
 use crate::rules::request::{NotUnderstood, xml};
@@ -74,12 +75,14 @@ fn asked_below<'p>(path: &'p str, outside: &str) -> Option<&'p str> {
 
 // XML as clients write it.
 
-/// Whether a text is XML from its first to its last byte, with neither a document type nor entities of its own.
+/// Whether a text is XML from its first to its last byte, with neither a document type nor entities of its own, and if it may
+/// be a call of XML-RPC, exactly one.
 pub(super) fn is_xml(text: &str) -> bool {
     text.starts_with('<')
         && memchr::memmem::find(text.as_bytes(), b"<!DOCTYPE").is_none()
         && xml::declared_encoding(text.as_bytes()).is_none_or(|name| charset(name).is_some())
         && xml::is_well_formed(text.as_bytes())
+        && (!xml_rpc::may_be_a_call(text) || xml_rpc::is_call(text))
 }
 
 /// How often the element stands in a text that is XML.
@@ -132,6 +135,30 @@ mod tests {
     }
 
     #[test]
+    fn a_value_of_a_call_that_is_no_plain_text_is_not_understood() {
+        let call = |value: &str| {
+            format!(
+                "<methodCall><methodName>a</methodName><params><param><value>{value}</value></param></params></methodCall>"
+            )
+        };
+        for value in ["alice", "<string>alice</string>", "<int>7</int>", "<string><![CDATA[a<b]]></string>"] {
+            check("params.param.0.value", &call(value), Ok(Presence::Once));
+        }
+        for value in [
+            "<base64>!!YWxpY2U=</base64>",
+            "<base64>YWxpY2U=</base64>",
+            "<double>7.0</double>",
+            "<boolean>1</boolean>",
+            "<array><data><value>alice</value></data></array>",
+            "<struct><member><name></name><value>alice</value></member></struct>",
+        ] {
+            check("params.param.0.value", &call(value), Err(NotUnderstood::Value));
+        }
+        check("value.base64", &call("<base64>YWxpY2U=</base64>"), Err(NotUnderstood::Value));
+        check("a.base64", "<a><base64>YWxpY2U=</base64></a>", Ok(Presence::Once));
+    }
+
+    #[test]
     fn other_texts_are_not_xml() {
         for text in [
             "",
@@ -141,6 +168,8 @@ mod tests {
             "<!DOCTYPE a SYSTEM 'x'><a/>",
             "<?xml version='1.0' encoding='utf-7'?><a/>",
             "<a>&x;</a>",
+            "<methodCall><methodName>a</methodName><value>alice</value></methodCall>",
+            "<a><methodName>a</methodName><value>alice</value></a>",
         ] {
             assert!(!is_xml(text), "{text}");
         }

@@ -10,5 +10,6 @@ pub(super) mod cookies;
 mod json;
 mod multipart;
 pub(super) mod pairs;
+mod xml_rpc;
 
 pub(super) use self::body::Presence;
