@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use crate::store::parts::{NextCall, PartCall};
-use crate::store::redis::scripts::parts;
+use crate::store::redis::scripts;
 use crate::store::redis::state::store::RedisCore;
 use crate::store::redis::topology::links::Links;
 use crate::store::redis::topology::node;
@@ -46,7 +46,7 @@ pub(super) fn is_change(message: &[u8]) -> bool {
 
 /// Calls for ever: one task for the process.
 pub(in crate::store::redis) async fn follow(shared: Arc<SharedRedis>) {
-    let (links, name) = (Links::unobserved(&shared), parts::name(&shared.settings.key_prefix));
+    let (links, name) = (Links::unobserved(&shared), scripts::parts_name(&shared.settings.key_prefix));
     let mut repeated = 0;
     loop {
         let node = wait_for_owner(&shared, &name).await;
@@ -66,16 +66,16 @@ impl RedisCore {
     /// Gives back the part of this process, because it ends.
     pub(in crate::store::redis) async fn return_part(&self) {
         if let Some(call) = self.shared.part.leave() {
-            let name = parts::name(&self.shared.settings.key_prefix);
+            let name = scripts::parts_name(&self.shared.settings.key_prefix);
             ask(&self.shared, &self.links, &name, &call).await;
         }
     }
 }
 
 async fn ask(shared: &SharedRedis, links: &Links, name: &str, call: &PartCall) -> NextCall {
-    let invocation = parts::invocation(name, &shared.time, call);
+    let invocation = scripts::part_call(name, &shared.time, call);
     let answer = links.call_best_effort(node::of(name.as_bytes()), &invocation).await;
-    let Some(answer) = answer.ok().and_then(|value| parts::read(&value)) else {
+    let Some(answer) = answer.ok().and_then(|value| scripts::part_answer(&value)) else {
         return NextCall::Soon(Duration::ZERO);
     };
     if let Ok(gateways) = answer.gateways.try_into() {

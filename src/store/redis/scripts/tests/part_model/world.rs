@@ -8,7 +8,7 @@ use redis::Value;
 use super::mutants::Mutant;
 use crate::store::parts::{HELD_FOR, HeldPart, NextCall, PartAnswer, PartCall};
 use crate::store::redis::scripts::tests::server::Keys;
-use crate::store::redis::scripts::{parts, text};
+use crate::store::redis::scripts::{part_answer, part_call, parts_name, text};
 use crate::words::clock::{Clock, ManualClock, Timestamp};
 
 pub(super) struct World<'k> {
@@ -68,7 +68,7 @@ impl<'k> World<'k> {
         let sha = load(keys, mutant);
         Self {
             keys,
-            name: parts::name(&name),
+            name: parts_name(&name),
             random: Rng::with_seed(seed ^ 0x2545_f491),
             begin,
             now: Duration::ZERO,
@@ -324,7 +324,7 @@ impl<'k> World<'k> {
 
     fn answer(&mut self, place: usize) -> PartAnswer {
         self.keys.hand.set(self.begin + self.now);
-        let invocation = parts::invocation(&self.name, &self.keys.time, &self.calls[place].said);
+        let invocation = part_call(&self.name, &self.keys.time, &self.calls[place].said);
         let mut command = redis::cmd("EVALSHA");
         command.arg(&self.sha);
         for argument in invocation.command.args_iter().skip(2) {
@@ -333,7 +333,7 @@ impl<'k> World<'k> {
             }
         }
         let value = self.keys.send(&command);
-        parts::read(&value).unwrap_or_else(|| panic!("{value:?}"))
+        part_answer(&value).unwrap_or_else(|| panic!("{value:?}"))
     }
 
     fn returned(&mut self, call: &Call) {
