@@ -65,6 +65,7 @@ fn traffic(report: &HistoryReport) -> Traffic {
     Traffic {
         passed: decided(DecisionLabel::passes),
         denied: decided(DecisionLabel::is_denial),
+        errors: decided(|label| label == DecisionLabel::Error),
         signed_in: count(&[Outcome::Success.as_str()]),
         failed: count(&[Outcome::Failure.as_str()]),
     }

@@ -95,7 +95,8 @@ pub struct Upstream {
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct Server {
     pub server: String,
-    /// Whether it gets requests: its health checks succeed, and the last requests to it did not fail.
+    /// Whether its health checks succeed, and no request has failed there since it answered last. A request is still sent there
+    /// from time to time where only requests failed.
     pub healthy: bool,
 }
 
@@ -206,13 +207,16 @@ impl GatewayState {
     }
 }
 
-/// Requests of the last minute. Those that failed for another reason than a rule neither passed nor were denied.
+/// Requests of the last minute.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct Traffic {
     /// Forwarded to the application, also after a delay.
     pub passed: u64,
     /// Denied by a limit, a ban, a list or a challenge.
     pub denied: u64,
+    /// Neither passed nor denied by a rule: refused as no valid request, or not answered by the application.
+    #[serde(default)]
+    pub errors: u64,
     /// Successes on routes that have an outcome.
     pub signed_in: u64,
     /// Failures there.
@@ -226,6 +230,7 @@ impl Add for Traffic {
         Self {
             passed: self.passed.saturating_add(other.passed),
             denied: self.denied.saturating_add(other.denied),
+            errors: self.errors.saturating_add(other.errors),
             signed_in: self.signed_in.saturating_add(other.signed_in),
             failed: self.failed.saturating_add(other.failed),
         }

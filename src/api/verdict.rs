@@ -162,17 +162,19 @@ impl Traffic {
     }
 
     fn requests(self, busiest_limit: Option<&(String, u64)>) -> VerdictPart {
-        let Self { passed, denied, .. } = self;
+        let Self { passed, denied, errors, .. } = self;
         let all = passed.saturating_add(denied);
-        if all == 0 {
+        if all == 0 && errors == 0 {
             return part("requests", Level::Well, "No request came in the last minute.");
         }
         let verb = if denied == 1 { "was" } else { "were" };
-        let counts = format!(
-            "{} passed and {} {verb} denied in the last minute.",
-            numbered(passed, "request"),
-            thousands(denied)
-        );
+        let (passed, denied_too) = (numbered(passed, "request"), format!("{} {verb} denied", thousands(denied)));
+        let counts = match errors {
+            0 => format!("{passed} passed and {denied_too} in the last minute."),
+            _ => {
+                format!("{passed} passed, {denied_too} and {} ended in an error in the last minute.", thousands(errors))
+            }
+        };
         if denied < FEWEST || !is_share(denied, all, DENIED_PERCENT) {
             return part("requests", Level::Well, counts);
         }
@@ -215,8 +217,8 @@ fn upstreams(upstreams: &[Upstream]) -> VerdictPart {
         (1, 0, _) => part("upstreams", Level::Well, "The server is healthy."),
         (_, 0, _) => part("upstreams", Level::Well, format!("All {all} servers are healthy.")),
         (_, some, 0) => {
-            let verb = if some == 1 { "gets" } else { "get" };
-            let sentence = format!("{some} of {all} servers {verb} no requests: {}.", ill.join(", "));
+            let verb = if some == 1 { "is" } else { "are" };
+            let sentence = format!("{some} of {all} servers {verb} not well: {}.", ill.join(", "));
             part("upstreams", Level::Trouble, sentence)
         }
         _ => part(
@@ -362,7 +364,7 @@ mod tests {
             }],
             lists: Vec::new(),
             store: Store { kind: "memory".into(), up: true, on_failure: None, part: None, away: Vec::new() },
-            last_minute: Traffic { passed: 9812, denied: 3, signed_in: 0, failed: 0 },
+            last_minute: Traffic { passed: 9812, denied: 3, ..Traffic::default() },
             advice: Vec::new(),
         }
     }
@@ -396,6 +398,11 @@ mod tests {
         check(|_, _| (), Level::Well, &format!("All is well. {counts}"));
         let idle = "All is well. No request came in the last minute.";
         check(|status, _| status.last_minute = Traffic::default(), Level::Well, idle);
+        let errors = |status: &mut Status, _: &mut Denials| {
+            status.last_minute = Traffic { errors: 1200, ..Traffic::default() };
+        };
+        let words = "All is well. 0 requests passed, 0 were denied and 1,200 ended in an error in the last minute.";
+        check(errors, Level::Well, words);
     }
 
     #[test]
@@ -417,7 +424,7 @@ mod tests {
     fn sign_ins_that_fail_are_an_attack_although_nothing_is_denied() {
         let fail = |signed_in, failed| {
             move |status: &mut Status, _: &mut Denials| {
-                status.last_minute = Traffic { passed: 100, denied: 0, signed_in, failed };
+                status.last_minute = Traffic { passed: 100, signed_in, failed, ..Traffic::default() };
             }
         };
         let words = "All is well. 100 requests passed and 0 were denied in the last minute.";
@@ -455,7 +462,7 @@ mod tests {
             },
             Level::Trouble,
             "Redis does not answer (r:1: timeout). Limits do as on_failure says: local. This gateway holds no part of any \
-             limit. 1 of 2 servers gets no requests: b:1. Under attack: 0 requests passed and 150 were denied in the last minute.",
+             limit. 1 of 2 servers is not well: b:1. Under attack: 0 requests passed and 150 were denied in the last minute.",
         );
     }
 

@@ -99,7 +99,7 @@ fn gauges(
         let name = &upstream.settings().name;
         upstream.settings().servers.iter().map(move |server| {
             let server = server.name();
-            (Arc::clone(name), Arc::from(server), upstream.is_served_by(server))
+            (Arc::clone(name), Arc::from(server), upstream.is_well(server))
         })
     });
     Gauges {

@@ -182,6 +182,9 @@ pub(super) async fn check_forever(settings: &UpstreamSettings, server: &Arc<Serv
             // The gateway lacked a descriptor: the server may not have been asked.
             continue;
         }
+        if fault.is_none() {
+            server.note_success();
+        }
         if fault.is_none() == server.is_healthy() {
             contradictions = 0;
             continue;

@@ -54,6 +54,8 @@ pub struct Server {
     refusals: AtomicU32,
     /// Requests in a row that the server took and did not answer.
     unanswered: AtomicU32,
+    /// A failure put the server behind the others, and nothing has succeeded there since.
+    failing: AtomicBool,
     /// Whether it was said that its answers are mended.
     has_said_repairs: AtomicBool,
     /// When the server was last chosen in turn.
@@ -87,6 +89,7 @@ impl Server {
             healthy: AtomicBool::new(true),
             refusals: AtomicU32::new(0),
             unanswered: AtomicU32::new(0),
+            failing: AtomicBool::new(false),
             has_said_repairs: AtomicBool::new(false),
             turn: AtomicU64::new(0),
             backs_off_until: AtomicU64::new(0),
@@ -148,7 +151,7 @@ impl Server {
     pub(super) fn note_not_connected(&self, cause: &FailureCause) {
         // Requests that fail at the same time count as one failure.
         let is_known = self.backs_off() && self.refusals.load(Ordering::Relaxed) > 0;
-        self.backs_off_until.store(self.since_created(BACKOFF), Ordering::Relaxed);
+        self.put_aside();
         if !is_known && self.refusals.fetch_add(1, Ordering::Relaxed) == 0 {
             warn!(server = %self.name, %cause, "connecting to a server failed, preferring the other servers");
         }
@@ -172,10 +175,15 @@ impl Server {
         if before + 1 < FAILING {
             return;
         }
-        self.backs_off_until.store(self.since_created(BACKOFF), Ordering::Relaxed);
+        self.put_aside();
         if before + 1 == FAILING {
             warn!(server = %self.name, %cause, "a server leaves requests unanswered, preferring the other servers");
         }
+    }
+
+    fn put_aside(&self) {
+        self.backs_off_until.store(self.since_created(BACKOFF), Ordering::Relaxed);
+        self.failing.store(true, Ordering::Relaxed);
     }
 
     /// The head of an answer was mended. One line is enough: such an application does it every time.
@@ -189,13 +197,21 @@ impl Server {
         if self.unanswered.load(Ordering::Relaxed) > 0 && self.unanswered.swap(0, Ordering::Relaxed) >= FAILING {
             self.backs_off_until.store(0, Ordering::Relaxed);
         }
+        self.note_success();
     }
 
-    /// Whether the last attempts failed, until a moment after the backoff has ended.
+    /// A request or a health check got an answer.
+    pub(super) fn note_success(&self) {
+        // Cores that only read a flag do not take it from each other.
+        if self.is_failing() {
+            self.failing.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a failure put the server behind the others, and no request or health check has succeeded since. Its backoff may
+    /// have ended long ago.
     pub(super) fn is_failing(&self) -> bool {
-        let until = self.backs_off_until.load(Ordering::Relaxed);
-        let backoff = u64::try_from(BACKOFF.as_micros()).unwrap_or(u64::MAX);
-        until != 0 && self.since_created(Duration::ZERO) < until.saturating_add(backoff)
+        self.failing.load(Ordering::Relaxed)
     }
 
     /// Whether the other servers go first.

@@ -107,9 +107,9 @@ impl Upstream {
         self.servers.load_full()
     }
 
-    /// Whether a server of this name, as written in the configuration, gets requests: it is healthy, and the last
-    /// requests to it did not fail.
-    pub fn is_served_by(&self, name: &str) -> bool {
+    /// Whether a server of this name, as written in the configuration, is well: it is healthy, and no failure has put it
+    /// behind the others since it answered last.
+    pub fn is_well(&self, name: &str) -> bool {
         self.servers.load().iter().any(|server| **server.name() == *name && server.is_healthy() && !server.is_failing())
     }
 

@@ -21,7 +21,7 @@ fn the_status_says_what_runs_and_what_happened_in_the_last_minute() {
     );
     let gateway = Gateway::start(&config);
     let before = status(&gateway);
-    assert_eq!(before["last_minute"], json!({"passed": 0, "denied": 0, "signed_in": 0, "failed": 0}));
+    assert_eq!(before["last_minute"], json!({"passed": 0, "denied": 0, "errors": 0, "signed_in": 0, "failed": 0}));
     assert_eq!(before["configuration"]["source"], "portcullis.yaml");
     assert_eq!(before["configuration"]["last_reload"], Value::Null);
     assert_eq!(before["listeners"], json!([gateway.address().to_string()]));
@@ -35,7 +35,11 @@ fn the_status_says_what_runs_and_what_happened_in_the_last_minute() {
     }
     let after = status(&gateway);
     // One of the servers refuses connections: what is retried at the other one passes too.
-    assert_eq!(after["last_minute"], json!({"passed": 5, "denied": 3, "signed_in": 0, "failed": 0}), "{after}");
+    assert_eq!(
+        after["last_minute"],
+        json!({"passed": 5, "denied": 3, "errors": 0, "signed_in": 0, "failed": 0}),
+        "{after}"
+    );
     assert_eq!(after["upstreams"][0]["name"], "app");
     assert_eq!(after["upstreams"][0]["servers"].as_array().map(Vec::len), Some(2));
     eventually("the server that refuses connections is named", || {

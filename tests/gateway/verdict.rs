@@ -1,8 +1,10 @@
 //! Whether all is well: the same verdict from the API, in the terminal and as a metric.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use crate::support::{Answer, ApiDescription, Gateway, Origin, eventually};
+use crate::support::{Answer, ApiDescription, Gateway, Origin, eventually, throughout};
 
 /// An application whose every login fails.
 fn failing() -> Origin {
@@ -61,7 +63,10 @@ fn sign_ins_that_fail_are_an_attack_although_none_is_denied() {
     says(&gateway, "well", "All is well. 1 request passed and 0 were denied in the last minute.");
     fail(&gateway, 25);
     says(&gateway, "attack", "Under attack: 25 of 25 sign-ins failed in the last minute.");
-    assert_eq!(status(&gateway)["last_minute"], json!({"passed": 26, "denied": 0, "signed_in": 0, "failed": 25}));
+    assert_eq!(
+        status(&gateway)["last_minute"],
+        json!({"passed": 26, "denied": 0, "errors": 0, "signed_in": 0, "failed": 25})
+    );
     let history = gateway.admin_request("GET", "/api/v1/history?minutes=5").send().json();
     let sum = |word: &str| -> Option<u64> {
         Some(history["routes"]["login"][word].as_array()?.iter().filter_map(Value::as_u64).sum())
@@ -147,4 +152,29 @@ fn a_limit_of_every_request_locks_every_route_and_the_metrics_say_so() {
     let words = "The limit all locks every route for everyone, also with the right password, for ";
     says(&gateway, "attack", words);
     eventually("the limit is locked", || locked("all", 1) && locked("calm", 0));
+}
+
+#[test]
+fn an_application_that_is_down_is_trouble_until_it_has_answered() {
+    let origin = Origin::start();
+    let address = origin.address();
+    let gateway = start(&origin, "[]");
+    drop(origin);
+    let metric =
+        |value: u8| format!("portcullis_upstream_healthy{{upstream=\"{address}\",server=\"{address}\"}} {value}\n");
+    let metrics = || gateway.admin_request("GET", "/metrics").send().text();
+    assert_eq!(gateway.get("/page").send().status, 502);
+    // Longer than the server is passed over.
+    throughout(Duration::from_millis(2400), || assert!(metrics().contains(&metric(0)), "{}", metrics()));
+    says(&gateway, "trouble", &format!("No server of {address} is healthy: {address}."));
+    let told = status(&gateway);
+    assert_eq!(told["upstreams"][0]["servers"][0]["healthy"], json!(false), "{told}");
+    assert_eq!(told["last_minute"]["errors"], json!(1), "{told}");
+    let requests = "0 requests passed, 0 were denied and 1 ended in an error in the last minute.";
+    let parts = told["verdict"]["parts"].as_array().expect("a list");
+    assert!(parts.iter().any(|part| part["about"] == "requests" && part["sentence"] == requests), "{told}");
+    let _back = Origin::start_on(address);
+    assert_eq!(gateway.get("/page").send().status, 200);
+    says(&gateway, "well", "All is well. 1 request passed, 0 were denied and 1 ended in an error in the last minute.");
+    assert!(metrics().contains(&metric(1)), "{}", metrics());
 }

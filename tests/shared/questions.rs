@@ -54,7 +54,7 @@ fn the_first_answer_of_another_gateway_is_whole_at_once() {
     let status = json_of(second, "status");
     assert_eq!(
         (&status["last_minute"], &status["complete"]),
-        (&json!({"passed": 2, "denied": 4, "signed_in": 0, "failed": 0}), &json!(true))
+        (&json!({"passed": 2, "denied": 4, "errors": 0, "signed_in": 0, "failed": 0}), &json!(true))
     );
     assert_eq!(login(&site.gateways[0]).status, 429);
     assert_eq!(denied(second), 5, "what is asked later is not answered with what was known before");
@@ -71,7 +71,10 @@ fn what_a_gateway_counted_is_known_though_it_ended_before_anybody_asked() {
     site.gateways[0].kill();
     let third = &site.gateways[2];
     assert_eq!((denied(third), busiest(third).0), (4, 4));
-    assert_eq!(json_of(third, "status")["last_minute"], json!({"passed": 2, "denied": 4, "signed_in": 0, "failed": 0}));
+    assert_eq!(
+        json_of(third, "status")["last_minute"],
+        json!({"passed": 2, "denied": 4, "errors": 0, "signed_in": 0, "failed": 0})
+    );
     assert!(answers[2..].iter().all(|answer| !story(third, answer).is_null()));
     assert_eq!(states(third).iter().filter(|state| **state == "up").count(), 2);
     // One that ends in order writes what is left, and is not waited for.

@@ -28,7 +28,8 @@ fn any_gateway_names_all_and_says_which_has_gone() {
     assert_eq!(answers, [200, 200, 200, 429, 429]);
     for gateway in &site.gateways {
         eventually("the last minute is that of all", || {
-            status(gateway)["last_minute"] == json!({"passed": 3, "denied": 2, "signed_in": 0, "failed": 0})
+            status(gateway)["last_minute"]
+                == json!({"passed": 3, "denied": 2, "errors": 0, "signed_in": 0, "failed": 0})
         });
         assert_eq!(status(gateway)["complete"], true);
     }
@@ -38,7 +39,7 @@ fn any_gateway_names_all_and_says_which_has_gone() {
     eventually("the others say that it has gone", || states(&site.gateways[0]).contains(&(id.clone(), json!("gone"))));
     let known = status(&site.gateways[1]);
     let gone = known["gateways"].as_array().expect("a list").iter().find(|gateway| gateway["id"] == id).expect("named");
-    assert_eq!(gone["last_minute"], json!({"passed": 1, "denied": 0, "signed_in": 0, "failed": 0}));
+    assert_eq!(gone["last_minute"], json!({"passed": 1, "denied": 0, "errors": 0, "signed_in": 0, "failed": 0}));
     assert!(gone["last_seen"].is_string());
     // Another one ends in order.
     let id = status(&site.gateways[1])["gateways"][0]["id"].clone();

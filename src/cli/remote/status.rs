@@ -74,8 +74,11 @@ fn headline(verdict: &Verdict) -> String {
     format!("{colour}{}{RESET}", output::plain(&verdict.sentence))
 }
 
-fn traffic(Traffic { passed, denied, signed_in, failed }: Traffic) -> String {
-    let requests = format!("{} passed, {} denied", thousands(passed), thousands(denied));
+fn traffic(Traffic { passed, denied, errors, signed_in, failed }: Traffic) -> String {
+    let mut requests = format!("{} passed, {} denied", thousands(passed), thousands(denied));
+    if errors > 0 {
+        let _ = write!(requests, ", {}", counted(errors, "error"));
+    }
     if signed_in + failed == 0 {
         return requests;
     }
@@ -197,10 +200,14 @@ mod tests {
         status["verdict"] = json!({"level": "trouble", "sentence": "Redis does not answer.\u{1b}", "parts": []});
         status["store"] = json!({"kind": "redis", "up": false, "on_failure": "local", "away": [{"server": "a:1", "cause": "timeout"}]});
         status["last_minute"]["failed"] = json!(45);
+        status["last_minute"]["errors"] = json!(1);
         let unwell = shown(&status);
         assert!(unwell.starts_with("\u{1b}[31mRedis does not answer.\u{1b}[0m\n"), "{unwell}");
         assert!(unwell.contains("redis, AWAY, a:1 (timeout); meanwhile: local"), "{unwell}");
-        assert!(unwell.contains("\nlast minute   9,812 passed, 3 denied; 0 signed in, 45 failed to\n"), "{unwell}");
+        assert!(
+            unwell.contains("\nlast minute   9,812 passed, 3 denied, 1 error; 0 signed in, 45 failed to\n"),
+            "{unwell}"
+        );
         status["verdict"]["level"] = json!("notice");
         assert!(shown(&status).starts_with("\u{1b}[33m"));
     }

@@ -148,7 +148,7 @@ impl ListGauge {
 
 /// The metrics that are read at the moment of a scrape.
 pub(super) const READ: &[GaugeRow] = &[
-    gauge("portcullis_upstream_healthy", "1 while the server gets requests", &["upstream", "server"], |now| {
+    gauge("portcullis_upstream_healthy", "1 while the server is well", &["upstream", "server"], |now| {
         rows(&now.servers, |(upstream, server, healthy)| (vec![upstream, server], (*healthy).into()))
     }),
     gauge("portcullis_store_up", "1 while the store answers", &["kind"], |now| one(&[now.store], now.store_up)),

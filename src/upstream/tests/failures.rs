@@ -184,12 +184,12 @@ async fn a_server_that_takes_requests_and_answers_none_is_passed_over() {
             Err(_) => unanswered += 1,
         }
         if unanswered < 3 {
-            assert!(upstream.is_served_by(&name(0)));
+            assert!(upstream.is_well(&name(0)));
         }
     }
     // More only where a second has passed meanwhile: one request finds out whether it answers again.
     assert!((3..13).contains(&unanswered), "{unanswered}");
-    assert!(upstream.is_served_by(&name(1)));
+    assert!(upstream.is_well(&name(1)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -199,16 +199,27 @@ async fn a_server_that_answers_again_is_served_again() {
     (0..2).for_each(|_| server.note_unanswered(&FailureCause::ResponseTimeout));
     server.note_answered();
     (0..2).for_each(|_| server.note_unanswered(&FailureCause::ResponseTimeout));
-    assert!(!server.backs_off() && upstream.is_served_by(server.name()));
+    assert!(!server.backs_off() && upstream.is_well(server.name()));
     server.note_unanswered(&FailureCause::ResponseTimeout);
-    assert!(server.backs_off() && !upstream.is_served_by(server.name()));
+    assert!(server.backs_off() && !upstream.is_well(server.name()));
     server.note_answered();
-    assert!(!server.backs_off() && upstream.is_served_by(server.name()));
+    assert!(!server.backs_off() && upstream.is_well(server.name()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_failed_is_not_well_until_it_has_answered() {
+    let upstream = Upstream::new(settings(&[&Origin::down().await]));
+    let server = &upstream.servers()[0];
     server.note_not_connected(&FailureCause::ConnectTimeout);
-    assert!(!upstream.is_served_by(server.name()));
-    // No request has gone there since, so this is not known.
-    tokio::time::advance(Duration::from_secs(3)).await;
-    assert!(upstream.is_served_by(server.name()));
+    assert!(!upstream.is_well(server.name()));
+    // No request has gone there since.
+    tokio::time::advance(Duration::from_secs(3600)).await;
+    assert!(!server.backs_off() && !upstream.is_well(server.name()));
+    // Somebody listens there, and may not answer.
+    server.note_connected();
+    assert!(!upstream.is_well(server.name()));
+    server.note_answered();
+    assert!(upstream.is_well(server.name()));
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::*;
+use crate::upstream::error::FailureCause;
 use crate::upstream::resolve::run_background_tasks;
 
 /// An application that answers every health check with one status.
@@ -97,6 +98,17 @@ async fn a_server_is_unhealthy_after_bad_answers_in_a_row_and_healthy_after_good
     application.answer(302);
     eventually(|| server.is_healthy()).await;
     assert!(application.checks() > before);
+}
+
+#[tokio::test]
+async fn a_good_answer_to_a_check_ends_what_a_failed_request_began() {
+    let application = Application::start(200).await;
+    let upstream = checked(HostHeader::Preserve, &[&application.origin]);
+    let server = &upstream.servers()[0];
+    server.note_not_connected(&FailureCause::ConnectTimeout);
+    assert!(!upstream.is_well(server.name()));
+    let _tasks = run(&upstream);
+    eventually(|| upstream.is_well(server.name())).await;
 }
 
 #[tokio::test]
