@@ -132,7 +132,7 @@ pub(in crate::admin) async fn judgement(state: &Arc<AdminState>) -> Judgement {
 
 impl Judgement {
     fn of(level: Level, locks: &[Lock], state: &AdminState) -> Self {
-        let lockdowns = limits_of_everyone(state).into_iter().map(|(query, _)| {
+        let lockdowns = limits_of_everyone(state).into_iter().map(|LimitOfEveryone { query, .. }| {
             let holds = locks.iter().any(|lock| lock.limit == *query.limit);
             (query.limit.to_string(), holds)
         });
@@ -358,14 +358,18 @@ const LOCKS_TIMEOUT: Duration = Duration::from_millis(300);
 async fn locks(state: &AdminState) -> Vec<Lock> {
     let mut locks = Vec::new();
     let end = Instant::now() + LOCKS_TIMEOUT;
-    for (query, routes) in limits_of_everyone(state) {
+    for LimitOfEveryone { query, routes, keeps_out } in limits_of_everyone(state) {
         let (by, seconds) = match ban_of(state, &query) {
             Some(ban) => (LockedBy::Ban, ban.left),
+            None if !keeps_out => continue,
             // A store that is away or slow is trouble already, and nothing is known of its limits.
             None => match timeout_at(end, state.store.look(&query.batch())).await {
                 Ok(Ok(verdicts)) if verdicts.iter().any(|verdict| !verdict.passes()) => {
                     let wait = verdicts.iter().filter_map(|verdict| verdict.retry_after).max();
-                    (LockedBy::Limit, wait.map_or(0, |wait| whole_seconds(wait).max(1)))
+                    match query.rule {
+                        Rule::Concurrent(_) => (LockedBy::Requests, 0),
+                        _ => (LockedBy::Limit, wait.map_or(0, |wait| whole_seconds(wait).max(1))),
+                    }
                 }
                 _ => continue,
             },
@@ -375,21 +379,26 @@ async fn locks(state: &AdminState) -> Vec<Lock> {
     locks
 }
 
-/// The limits that have one key for all requests, and the routes that have them; no routes: the limit stands on every request. A
-/// limit of concurrent requests bounds load and locks nothing.
-fn limits_of_everyone(state: &AdminState) -> Vec<(LimitQuery, Vec<String>)> {
+/// A limit that has one key for all requests.
+struct LimitOfEveryone {
+    query: LimitQuery,
+    /// The routes that have it; none: it stands on every request.
+    routes: Vec<String>,
+    /// Whether it denies the requests beyond it. A ban of its key always does.
+    keeps_out: bool,
+}
+
+fn limits_of_everyone(state: &AdminState) -> Vec<LimitOfEveryone> {
     let (policy, hashers) = (state.policy.load(), state.store.hashers());
-    let of_everyone =
-        policy.limits.iter().enumerate().filter(|(_, limit)| {
-            limit.key.parts.is_empty() && !limit.shadow && !matches!(limit.rule, Rule::Concurrent(_))
-        });
+    let of_everyone = policy.limits.iter().enumerate().filter(|(_, limit)| limit.key.parts.is_empty() && !limit.shadow);
     let queried = of_everyone.filter_map(|(place, limit)| {
         let has_it =
             |route: &&Route| route.domain.is_none() && route.limits.iter().any(|id| usize::from(id.0) == place);
         let routes: Vec<_> = policy.routes.all().iter().filter(has_it).map(|route| route.name.to_string()).collect();
         let query = LimitQuery::new(&policy, &limit.name, &[], None, &hashers).ok()?;
         let is_everywhere = policy.everywhere.iter().any(|id| usize::from(id.0) == place);
-        (is_everywhere || !routes.is_empty()).then_some((query, routes))
+        let keeps_out = limit.then.action.keeps_out();
+        (is_everywhere || !routes.is_empty()).then_some(LimitOfEveryone { query, routes, keeps_out })
     });
     queried.collect()
 }

@@ -92,6 +92,8 @@ pub struct Lock {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LockedBy {
     Limit,
+    /// As many requests are under way as a limit on concurrent ones allows.
+    Requests,
     Ban,
 }
 
@@ -136,7 +138,7 @@ impl Lock {
     fn part(&self) -> VerdictPart {
         let Self { limit, routes, by, seconds } = self;
         let what = match by {
-            LockedBy::Limit => format!("The limit {limit} locks"),
+            LockedBy::Limit | LockedBy::Requests => format!("The limit {limit} locks"),
             LockedBy::Ban => format!("A ban of the limit {limit} locks"),
         };
         let routes = match &routes[..] {
@@ -145,7 +147,11 @@ impl Lock {
             several => format!("the routes {}", several.join(", ")),
         };
         let seconds = usize::try_from(*seconds).unwrap_or(usize::MAX);
-        let until = if seconds == 0 { String::new() } else { format!(", for {}", counted(seconds, "more second")) };
+        let until = match by {
+            LockedBy::Requests => ", until one of the requests under way ends".to_owned(),
+            LockedBy::Limit | LockedBy::Ban if seconds == 0 => String::new(),
+            LockedBy::Limit | LockedBy::Ban => format!(", for {}", counted(seconds, "more second")),
+        };
         part("lockdown", Level::Attack, format!("{what} {routes} for everyone, also with the right password{until}."))
     }
 }
@@ -448,6 +454,9 @@ mod tests {
         check(lock(LockedBy::Ban, &["a", "b"], 0), Level::Attack, words);
         let words = "Under attack: The limit lockdown locks every route for everyone, also with the right password, for 1 more second.";
         check(lock(LockedBy::Limit, &[], 1), Level::Attack, words);
+        let words = "Under attack: The limit lockdown locks the route a for everyone, also with the right password, until one of \
+                     the requests under way ends.";
+        check(lock(LockedBy::Requests, &["a"], 0), Level::Attack, words);
     }
 
     #[test]

@@ -120,6 +120,46 @@ fn a_ban_of_a_limit_without_a_key_locks_as_well() {
     );
 }
 
+fn is_lockdown(gateway: &Gateway, limit: &str, value: u8) -> bool {
+    let metrics = gateway.admin_request("GET", "/metrics").send().text();
+    metrics.contains(&format!("portcullis_lockdown{{limit=\"{limit}\"}} {value}\n"))
+}
+
+#[test]
+fn a_limit_of_concurrent_requests_locks_while_it_is_full_or_banned() {
+    let origin = Origin::answering(|_| Answer::ok("late").after(Duration::from_secs(5)));
+    let gateway = start(&origin, "[{name: few, key: [], concurrent: 1}]");
+    says(&gateway, "well", "All is well.");
+    assert!(is_lockdown(&gateway, "few", 0));
+    let mut under_way = gateway.connect();
+    under_way.send("GET /login HTTP/1.1\r\nHost: a\r\n\r\n");
+    let words =
+        "The limit few locks the route login for everyone, also with the right password, until one of the requests";
+    says(&gateway, "attack", words);
+    eventually("the metric says so", || is_lockdown(&gateway, "few", 1));
+    drop(under_way);
+    let ban = r#"{"limit": "few", "key": {}, "for": "1h"}"#;
+    assert_eq!(gateway.admin_request("POST", "/api/v1/bans").json(ban).send().status, 201);
+    says(&gateway, "attack", "A ban of the limit few locks the route login for everyone");
+}
+
+#[test]
+fn a_limit_that_delays_or_challenges_locks_nothing_but_a_ban_of_it_does() {
+    let origin = Origin::start();
+    for then in ["{delay: 100ms}", "{challenge: pow}"] {
+        let gateway = start(&origin, &format!("[{{name: all, key: [], rate: 3/minute, then: {then}}}]"));
+        for _ in 0..4 {
+            gateway.get("/login").send();
+        }
+        says(&gateway, "well", "All is well.");
+        assert!(is_lockdown(&gateway, "all", 0), "{then}");
+        let ban = r#"{"limit": "all", "key": {}, "for": "1h"}"#;
+        assert_eq!(gateway.admin_request("POST", "/api/v1/bans").json(ban).send().status, 201);
+        says(&gateway, "attack", "A ban of the limit all locks the route login for everyone");
+        assert_eq!(gateway.get("/login").send().status, 429, "{then}");
+    }
+}
+
 #[test]
 fn a_server_that_is_down_is_trouble_and_the_attack_is_named_beside_it() {
     let gateway = Gateway::start(
@@ -141,10 +181,7 @@ fn a_limit_of_every_request_locks_every_route_and_the_metrics_say_so() {
          - {{name: calm, key: [], rate: 1000/hour}}\n",
         origin.url()
     ));
-    let locked = |name: &str, value: u8| {
-        let metrics = gateway.admin_request("GET", "/metrics").send().text();
-        metrics.contains(&format!("portcullis_lockdown{{limit=\"{name}\"}} {value}\n"))
-    };
+    let locked = |name: &str, value: u8| is_lockdown(&gateway, name, value);
     eventually("nothing is locked", || locked("all", 0) && locked("calm", 0));
     for _ in 0..3 {
         gateway.get("/").send();

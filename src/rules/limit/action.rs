@@ -67,6 +67,14 @@ impl Action {
             Self::Challenge => ActionSeverity::Challenge,
         }
     }
+
+    /// Whether no request beyond the limit reaches the application. One that is delayed does, and one that solves its challenge.
+    pub fn keeps_out(&self) -> bool {
+        match self {
+            Self::Deny(_) | Self::Tarpit(_) | Self::Ban(_) => true,
+            Self::Delay(_) | Self::Challenge => false,
+        }
+    }
 }
 
 /// In the words of the configuration.
