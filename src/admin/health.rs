@@ -7,7 +7,8 @@ use axum::extract::State;
 use http::StatusCode;
 
 use super::AdminState;
-use crate::api::{AwayServer, LivenessResponse, LivenessWord, ReadinessResponse, ReadinessWord, Store};
+use crate::api::{AwayServer, InOutage, LivenessResponse, LivenessWord, ReadinessResponse, ReadinessWord, Store};
+use crate::rules::decision::Policy;
 use crate::rules::limit::OnFailure;
 use crate::store::AnyStore;
 
@@ -29,8 +30,8 @@ pub(super) async fn healthz() -> Json<LivenessResponse> {
     path = "/readyz",
     responses(
         (status = 200, description = "It is ready.", body = ReadinessResponse),
-        (status = 503, description = "It is not ready: the gateway is draining, or Redis is down and `store.on_failure` is \
-            `deny`.", body = ReadinessResponse),
+        (status = 503, description = "It is not ready: the gateway is draining, or Redis is down and `on_failure` of a limit \
+            is `deny`.", body = ReadinessResponse),
     )
 )]
 pub(super) async fn readyz(State(state): State<Arc<AdminState>>) -> (StatusCode, Json<ReadinessResponse>) {
@@ -46,16 +47,30 @@ pub(super) async fn readyz(State(state): State<Arc<AdminState>>) -> (StatusCode,
 /// The store that counts, as it is now.
 pub(super) fn store(state: &AdminState) -> Store {
     let gauges = state.gauges();
-    let (on_failure, away) = match &*state.store {
-        AnyStore::Memory(_) => (None, Vec::new()),
-        AnyStore::Shared(shared) => {
-            let down = shared.shared().status().down;
-            let away =
-                down.iter().map(|down| AwayServer { server: down.server.clone(), cause: down.cause.to_string() });
-            (Some(state.rules.load().on_failure), away.collect())
-        }
+    let mut store = Store {
+        kind: gauges.store.to_owned(),
+        up: gauges.store_up,
+        on_failure: None,
+        in_outage: Vec::new(),
+        part: gauges.store_part,
+        away: Vec::new(),
     };
-    Store { kind: gauges.store.to_owned(), up: gauges.store_up, on_failure, part: gauges.store_part, away }
+    if let AnyStore::Shared(shared) = &*state.store {
+        let down = shared.shared().status().down;
+        let away = down.iter().map(|down| AwayServer { server: down.server.clone(), cause: down.cause.to_string() });
+        store.on_failure = Some(state.rules.load().on_failure);
+        store.in_outage = in_outage(&state.policy.load());
+        store.away = away.collect();
+    }
+    store
+}
+
+fn in_outage(policy: &Policy) -> Vec<InOutage> {
+    let all = OnFailure::ALL.map(|on_failure| InOutage {
+        on_failure,
+        limits: policy.limits_on_failure(on_failure).map(|limit| limit.name.to_string()).collect(),
+    });
+    all.into_iter().filter(|some| !some.limits.is_empty()).collect()
 }
 
 // Whether the gateway is ready for requests.
@@ -65,7 +80,7 @@ pub(super) fn store(state: &AdminState) -> Store {
 pub enum Readiness {
     Ready,
     Draining,
-    /// A server of the store does not answer, and limits that do not say otherwise deny meanwhile.
+    /// A server of the store does not answer, and a limit denies meanwhile.
     StoreAway,
 }
 
@@ -73,8 +88,12 @@ impl AdminState {
     pub fn readiness(&self) -> Readiness {
         match () {
             () if self.is_draining() => Readiness::Draining,
-            () if self.rules.load().on_failure == OnFailure::Deny && !self.gauges().store_up => Readiness::StoreAway,
+            () if self.denies_in_outage() && !self.gauges().store_up => Readiness::StoreAway,
             () => Readiness::Ready,
         }
+    }
+
+    fn denies_in_outage(&self) -> bool {
+        self.policy.load().limits_on_failure(OnFailure::Deny).next().is_some()
     }
 }

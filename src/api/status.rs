@@ -131,6 +131,10 @@ pub struct Store {
     #[schema(nullable = false)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<OnFailure>,
+    /// Only for redis: what the limits do while Redis is down, the same for all or not. Left out where no limit counts.
+    #[schema(inline)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_outage: Vec<InOutage>,
     /// Only for redis: which part of every limit this gateway grants while Redis is down, from 0 to 1.
     #[schema(nullable = false)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -139,6 +143,14 @@ pub struct Store {
     #[schema(inline)]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub away: Vec<AwayServer>,
+}
+
+/// What some limits do while Redis is down.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct InOutage {
+    pub on_failure: OnFailure,
+    /// Their names. A shadow denies no request, and is not among them.
+    pub limits: Vec<String>,
 }
 
 /// A server of the store that does not answer.

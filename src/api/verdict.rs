@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    Advice, Certificate, Configuration, FollowedList, Gateway, GatewayState, ReloadResult, Status, Store, Traffic,
-    Upstream,
+    Advice, Certificate, Configuration, FollowedList, Gateway, GatewayState, InOutage, ReloadResult, Status, Store,
+    Traffic, Upstream,
 };
 use crate::words::units::{counted, thousands};
 
@@ -18,7 +18,7 @@ const DENIED_PERCENT: u64 = 5;
 /// So many of a hundred sign-ins fail in an attack.
 const FAILED_PERCENT: u64 = 80;
 
-/// Of a certificate, in the sentence.
+/// Of a certificate or of limits, in the sentence.
 const NAMES_SHOWN: usize = 3;
 
 /// Whether all is well, in one word and one sentence, and what it is made of.
@@ -201,11 +201,21 @@ impl Store {
         }
         let away: Vec<_> = self.away.iter().map(|away| format!("{}: {}", away.server, away.cause)).collect();
         let away = if away.is_empty() { String::new() } else { format!(" ({})", away.join("; ")) };
-        let rule = self.on_failure.map(|word| format!(" Limits do as on_failure says: {}.", word.as_str()));
+        let rule = self.shown_rule().map(|rule| format!(" Limits do as on_failure says: {rule}."));
         let without = self.part.filter(|part| *part <= 0.0).map(|_| " This gateway holds no part of any limit.");
         let sentence =
             format!("Redis does not answer{away}.{}{}", rule.unwrap_or_default(), without.unwrap_or_default());
         part("store", Level::Trouble, sentence)
+    }
+
+    /// What limits do while Redis is down, with their names where they do not all do the same. `None`: there are none.
+    pub fn shown_rule(&self) -> Option<String> {
+        let named = |InOutage { on_failure, limits }: &InOutage| format!("{on_failure} for {}", first_of(limits));
+        match &self.in_outage[..] {
+            [] => None,
+            [all] => Some(all.on_failure.to_string()),
+            several => Some(several.iter().map(named).collect::<Vec<_>>().join("; ")),
+        }
     }
 }
 
@@ -307,12 +317,16 @@ impl Certificate {
         format!("{}, good until {}", self.shown_names(), moment(&self.expires))
     }
 
-    /// The first names, and how many more there are.
     pub fn shown_names(&self) -> String {
-        let (shown, more) = self.names.split_at(self.names.len().min(NAMES_SHOWN));
-        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
-        format!("{}{more}", shown.join(", "))
+        first_of(&self.names)
     }
+}
+
+/// The first names, and how many more there are.
+fn first_of(names: &[String]) -> String {
+    let (shown, more) = names.split_at(names.len().min(NAMES_SHOWN));
+    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+    format!("{}{more}", shown.join(", "))
 }
 
 /// Warnings of `check` are listed beside it and are no notice, and a refused reload is trouble already.
@@ -369,7 +383,14 @@ mod tests {
                 ],
             }],
             lists: Vec::new(),
-            store: Store { kind: "memory".into(), up: true, on_failure: None, part: None, away: Vec::new() },
+            store: Store {
+                kind: "memory".into(),
+                up: true,
+                on_failure: None,
+                in_outage: Vec::new(),
+                part: None,
+                away: Vec::new(),
+            },
             last_minute: Traffic { passed: 9812, denied: 3, ..Traffic::default() },
             advice: Vec::new(),
         }
@@ -466,13 +487,34 @@ mod tests {
                 status.last_minute = Traffic { passed: 0, denied: 150, ..Traffic::default() };
                 let away = vec![AwayServer { server: "r:1".into(), cause: "timeout".into() }];
                 let on_failure = Some(OnFailure::Local);
-                status.store = Store { kind: "redis".into(), up: false, on_failure, part: Some(0.0), away };
+                let in_outage = vec![in_outage(OnFailure::Local, &["pace"])];
+                status.store = Store { kind: "redis".into(), up: false, on_failure, in_outage, part: Some(0.0), away };
                 status.upstreams[0].servers[1].healthy = false;
             },
             Level::Trouble,
             "Redis does not answer (r:1: timeout). Limits do as on_failure says: local. This gateway holds no part of any \
              limit. 1 of 2 servers is not well: b:1. Under attack: 0 requests passed and 150 were denied in the last minute.",
         );
+    }
+
+    fn in_outage(on_failure: OnFailure, limits: &[&str]) -> InOutage {
+        InOutage { on_failure, limits: limits.iter().map(|&name| name.into()).collect() }
+    }
+
+    #[test]
+    fn what_limits_do_without_redis_is_said_of_those_that_there_are() {
+        let store = |in_outage: Vec<InOutage>| {
+            move |status: &mut Status, _: &mut Denials| {
+                let (kind, on_failure, away) = ("redis".into(), Some(OnFailure::Local), Vec::new());
+                status.store = Store { kind, up: false, on_failure, in_outage, part: None, away };
+            }
+        };
+        check(store(Vec::new()), Level::Trouble, "Redis does not answer.");
+        let deny = in_outage(OnFailure::Deny, &["pace"]);
+        check(store(vec![deny.clone()]), Level::Trouble, "Redis does not answer. Limits do as on_failure says: deny.");
+        let local = in_outage(OnFailure::Local, &["a", "b", "c", "d", "e"]);
+        let words = "Redis does not answer. Limits do as on_failure says: local for a, b, c and 2 more; deny for pace.";
+        check(store(vec![local, deny]), Level::Trouble, words);
     }
 
     #[test]

@@ -72,7 +72,8 @@ fn a_watch_tells_that_the_gateway_drains_and_does_not_hold_it_up() {
 fn without_its_store_a_gateway_that_denies_meanwhile_does_not_serve() {
     for (on_failure, expected) in [("deny", ServingStatus::NotServing), ("local", ServingStatus::Serving)] {
         let store = format!("store: {{redis: {{url: redis://127.0.0.1:1}}, on_failure: {on_failure}}}");
-        let gateway = Gateway::start(format!("{CONFIG}{store}"));
+        let limits = "limits: [{name: all, key: client_ip, rate: 100/second}]";
+        let gateway = Gateway::start(format!("{CONFIG}{store}\n{limits}\n"));
         let ready = gateway.admin_request("GET", "/readyz").status();
         assert_eq!((checked(&gateway), ready == 200), (expected, expected == ServingStatus::Serving), "{on_failure}");
     }

@@ -46,7 +46,10 @@ fn the_start_says_where_counts_are_kept_and_no_password() {
             200,
             json!({
                 "status": "ready",
-                "store": {"kind": "redis", "up": true, "on_failure": "local", "part": 1.0},
+                "store": {
+                    "kind": "redis", "up": true, "on_failure": "local",
+                    "in_outage": [{"on_failure": "local", "limits": ["all"]}], "part": 1.0,
+                },
             })
         )
     );
@@ -141,14 +144,35 @@ fn each_limit_says_what_holds_while_redis_is_away() {
         assert_eq!(gateway.get("/").status(), 200);
     }
     assert_eq!(gateway.get("/strict").status(), 503);
-    // What holds by default is not `deny`: requests may be sent here.
-    assert_eq!(ready(&gateway).0, 200);
+    let (status, told) = ready(&gateway);
+    assert_eq!((status, &told["store"]["on_failure"]), (503, &json!("local")));
+    let in_outage = json!([
+        {"on_failure": "local", "limits": ["all"]},
+        {"on_failure": "allow", "limits": ["open"]},
+        {"on_failure": "deny", "limits": ["strict"]},
+    ]);
+    assert_eq!(told["store"]["in_outage"], in_outage);
+    let said = gateway.run(&["status"]).stdout;
+    assert!(said.contains("Limits do as on_failure says: local for all; allow for open; deny for strict."), "{said}");
     let state = |limit: &str| {
         let path = format!("/api/v1/limits/{limit}/state?client_ip=127.0.0.1");
         Request::new(gateway.admin(), "GET", &path).host("localhost").send()
     };
     assert_eq!((state("strict").status, state("open").status), (503, 200));
     assert_eq!(state("strict").header("content-type"), Some("application/problem+json"));
+}
+
+#[test]
+fn a_gateway_is_ready_without_redis_where_no_limit_denies_meanwhile() {
+    let (mut redis, origin) = (RedisServer::start(), Origin::start());
+    let limits = ", on_failure: deny}\nlimits: [{name: all, key: client_ip, rate: 100/hour, on_failure: allow}]\n";
+    let gateway = gateway(&origin, &redis, limits);
+    redis.kill();
+    eventually("redis is missed", || ready(&gateway).1["store"]["up"] == json!(false));
+    assert_eq!(gateway.get("/").status(), 200);
+    assert_eq!(ready(&gateway).0, 200);
+    let said = gateway.run(&["status"]).stdout;
+    assert!(said.contains("Limits do as on_failure says: allow."), "{said}");
 }
 
 #[test]

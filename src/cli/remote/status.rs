@@ -117,8 +117,8 @@ fn store(store: &Store) -> String {
     for AwayServer { server, cause } in &store.away {
         let _ = write!(words, ", {server} ({cause})");
     }
-    if let Some(on_failure) = store.on_failure.filter(|_| !store.up) {
-        let _ = write!(words, "; meanwhile: {}", on_failure.as_str());
+    if let Some(rule) = store.shown_rule().filter(|_| !store.up) {
+        let _ = write!(words, "; meanwhile: {rule}");
     }
     if let Some(part) = store.part {
         let _ = write!(words, "; this gateway's part of every limit: {}", thousandths(part));
@@ -198,12 +198,13 @@ mod tests {
         let first_words: Vec<_> = well.lines().skip_while(|line| !line.starts_with("GATEWAY")).skip(1).collect();
         assert!(first_words[0].starts_with("one  ") && first_words[1].starts_with("two (two-3f2a90c4)  "), "{well}");
         status["verdict"] = json!({"level": "trouble", "sentence": "Redis does not answer.\u{1b}", "parts": []});
-        status["store"] = json!({"kind": "redis", "up": false, "on_failure": "local", "away": [{"server": "a:1", "cause": "timeout"}]});
+        let in_outage = json!([{"on_failure": "local", "limits": ["a"]}, {"on_failure": "deny", "limits": ["b", "c"]}]);
+        status["store"] = json!({"kind": "redis", "up": false, "on_failure": "local", "in_outage": in_outage, "away": [{"server": "a:1", "cause": "timeout"}]});
         status["last_minute"]["failed"] = json!(45);
         status["last_minute"]["errors"] = json!(1);
         let unwell = shown(&status);
         assert!(unwell.starts_with("\u{1b}[31mRedis does not answer.\u{1b}[0m\n"), "{unwell}");
-        assert!(unwell.contains("redis, AWAY, a:1 (timeout); meanwhile: local"), "{unwell}");
+        assert!(unwell.contains("redis, AWAY, a:1 (timeout); meanwhile: local for a; deny for b, c\n"), "{unwell}");
         assert!(
             unwell.contains("\nlast minute   9,812 passed, 3 denied, 1 error; 0 signed in, 45 failed to\n"),
             "{unwell}"

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::rules::client::{Prefix, Reputation};
 use crate::rules::key::extract::{each_value, not_understood};
 use crate::rules::key::{KeyPart, Selector, ValueSource};
-use crate::rules::limit::{Action, DenyResponse, Limit, LimitId};
+use crate::rules::limit::{Action, DenyResponse, Limit, LimitId, OnFailure};
 use crate::rules::list::{List, ListId, Members, Membership};
 use crate::rules::route::{Route, RouteId, RouteTable, SessionCarriers, UpstreamId};
 
@@ -49,6 +49,11 @@ pub struct Access {
 impl Policy {
     pub fn limit(&self, id: LimitId) -> &Limit {
         &self.limits[usize::from(id.0)]
+    }
+
+    /// The limits that do this while the store does not answer. A shadow denies no request, and is none of them.
+    pub fn limits_on_failure(&self, on_failure: OnFailure) -> impl Iterator<Item = &Limit> {
+        self.limits.iter().filter(move |limit| limit.on_failure == on_failure && !limit.shadow)
     }
 
     pub fn list(&self, id: ListId) -> &PolicyList {
