@@ -24,7 +24,8 @@ use crate::words::clock::Timestamp;
 /// The configuration in force
 ///
 /// As it was read, with the environment's values in place and secrets masked: passwords in URLs, the paths of webhooks, and
-/// tokens that a route is matched by. Keys that are left out have their defaults.
+/// tokens that a route is matched by. Keys that are left out have their defaults. Where a change of the store waits for the next
+/// start, the store that runs is shown.
 #[utoipa::path(
     get,
     path = "/api/v1/config",
@@ -93,7 +94,7 @@ const PANIC: &str = "reading the configuration failed by a defect; the configura
     post,
     path = "/api/v1/reload",
     responses(
-        (status = 200, description = "The configuration on disk is in force.", body = ReloadedResponse),
+        (status = 200, description = "The configuration on disk is in force, but for what is `waiting`.", body = ReloadedResponse),
         (status = 409, description = "The configuration came from the command line or from standard input, which cannot be \
             read again."),
         (status = 422, description = "Something is wrong: the configuration of before stays in force. `mistakes` are those \
@@ -111,7 +112,10 @@ pub(super) async fn reload(State(state): State<Arc<AdminState>>) -> Result<Json<
         Err(_) => Err(Problem::new(StatusCode::GATEWAY_TIMEOUT, STILL_READING)),
         Ok(Err(_)) => Err(busy()),
         Ok(Ok(Err(refusal))) => Err(refused(refusal)),
-        Ok(Ok(Ok(loaded))) => Ok(Json(ReloadedResponse { loaded: loaded.to_string() })),
+        Ok(Ok(Ok(Reloaded { loaded, waiting }))) => {
+            let waiting = waiting.into_iter().map(str::to_owned).collect();
+            Ok(Json(ReloadedResponse { loaded: loaded.to_string(), waiting }))
+        }
     }
 }
 
@@ -133,8 +137,17 @@ fn refused(refusal: ReloadRefusal) -> Problem {
 
 // A reload that an operator asks for, on its way to the thread that controls the gateway.
 
-/// When the configuration was loaded, by the wall clock, or why the one of before stays in force.
-pub type ReloadReply = Result<Timestamp, ReloadRefusal>;
+/// That the configuration is in force, or why the one of before stays so.
+pub type ReloadReply = Result<Reloaded, ReloadRefusal>;
+
+/// The configuration is in force.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Reloaded {
+    /// By the wall clock.
+    pub loaded: Timestamp,
+    /// The settings that are not, because they wait for the next start.
+    pub waiting: Vec<&'static str>,
+}
 
 /// Asks for a reload.
 #[derive(Debug)]
@@ -168,6 +181,31 @@ pub struct LoadedConfig {
     pub loaded: Timestamp,
     /// What `check` warns of.
     pub warnings: Vec<Advice>,
+    /// `None`: all of the file is in force.
+    pub waiting: Option<WaitingSettings>,
+}
+
+/// Settings of the file that are not in force, because only a start changes them.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct WaitingSettings {
+    /// At least one: `store.redis.url`.
+    pub keys: Vec<&'static str>,
+    /// When the reload was that found them so, by the wall clock.
+    pub since: Timestamp,
+}
+
+impl WaitingSettings {
+    pub(in crate::admin) fn advice(&self) -> Advice {
+        let keys = self.keys.join(", ");
+        Advice {
+            kind: AdviceKind::WaitsForStart,
+            message: format!("{keys}: the change takes effect with the next start, the store that runs stays in force"),
+            since: self.since,
+            limit: None,
+            route: None,
+            help: "restart the gateway, or write the values of before".to_owned(),
+        }
+    }
 }
 
 /// How the last reload ended.

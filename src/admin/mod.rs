@@ -22,7 +22,9 @@ mod top;
 
 pub use self::attacks::watch_sign_ins;
 pub use self::auth::Token;
-pub use self::config::{LoadedConfig, ReloadRefusal, ReloadReply, ReloadReport, ReloadRequest};
+pub use self::config::{
+    LoadedConfig, ReloadRefusal, ReloadReply, ReloadReport, ReloadRequest, Reloaded, WaitingSettings,
+};
 pub use self::health::Readiness;
 pub use self::server::{AdminRules, AdminSettings, serve};
 pub use self::shared::{publish_last_records, publish_records};

@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 
 use crate::admin::AdminState;
 use crate::admin::bans::ban_of;
-use crate::admin::config::{LoadedConfig, ReloadReport};
+use crate::admin::config::{LoadedConfig, ReloadReport, WaitingSettings};
 use crate::admin::health::store;
 use crate::admin::shared::{Others, STATUS, Scope, StatusRecord, history};
 use crate::api::verdict::{Denials, Lock, LockedBy};
@@ -334,7 +334,8 @@ fn configuration(config: &LoadedConfig, last_reload: Option<Arc<ReloadReport>>) 
         result: if report.refused.is_none() { ReloadResult::Success } else { ReloadResult::Failure },
         reason: report.refused.clone(),
     });
-    Configuration { source: config.source.clone(), loaded: config.loaded.to_string(), last_reload }
+    let waiting = config.waiting.iter().flat_map(|waiting| &waiting.keys).map(|&key| key.to_owned()).collect();
+    Configuration { source: config.source.clone(), loaded: config.loaded.to_string(), waiting, last_reload }
 }
 
 /// `servers` are in the order of their upstreams.
@@ -411,7 +412,7 @@ fn limits_of_everyone(state: &AdminState) -> Vec<LimitOfEveryone> {
 /// no trusted proxies, one address that sends nearly all requests, a login field that half of the requests lack, a `pattern`
 /// that no name matches, answers that match neither side of an outcome, a limit that counted nothing while a thousand requests passed. As soon as it is so: a
 /// route that waits for answers, and that a proxy asks about which forwards the requests itself; keys of tokens that cannot be
-/// fetched; a reload that was refused. Also what `portcullis check` warns of.
+/// fetched; a reload that was refused; settings that wait for the next start. Also what `portcullis check` warns of.
 #[utoipa::path(
     get,
     path = "/api/v1/advice",
@@ -427,10 +428,11 @@ pub(super) async fn advice(State(state): State<Arc<AdminState>>) -> Json<Vec<Adv
 
 /// All advice that holds now.
 fn all_advice(state: &AdminState) -> Vec<Advice> {
-    let warnings = state.config.load();
+    let config = state.config.load();
     let observed = state.advisor.advice();
     let refused = state.last_reload.load().as_ref().and_then(|report| report.advice());
-    refused.iter().chain(&warnings.warnings).chain(&observed).map(told).collect()
+    let waiting = config.waiting.as_ref().map(WaitingSettings::advice);
+    refused.iter().chain(&waiting).chain(&config.warnings).chain(&observed).map(told).collect()
 }
 
 fn told(advice: &record::advice::Advice) -> Advice {

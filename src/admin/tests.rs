@@ -175,6 +175,7 @@ fn state() -> Arc<AdminState> {
             source: "portcullis.yaml".to_owned(),
             loaded: Timestamp::EPOCH,
             warnings: Vec::new(),
+            waiting: None,
         },
         // Its other end is gone, as in a gateway that ends.
         reload_requests: mpsc::channel(1).0,

@@ -42,4 +42,7 @@ pub struct ReloadedResponse {
     /// When it came into force.
     #[schema(format = DateTime)]
     pub loaded: String,
+    /// The settings whose change waits for the next start: `store.redis.url`. Left out where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<String>,
 }

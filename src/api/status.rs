@@ -48,6 +48,10 @@ pub struct Configuration {
     /// When the one in force was loaded.
     #[schema(format = DateTime)]
     pub loaded: String,
+    /// The settings of the source that are not in force, because their change waits for the next start. Left out where there are
+    /// none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<String>,
     /// Null: there was none since the start.
     #[schema(required)]
     pub last_reload: Option<Reload>,
@@ -254,7 +258,7 @@ impl Add for Traffic {
 pub struct Advice {
     /// `untrusted_forwarding`, `one_client`, `missing_field`, `pattern_matches_nothing`, `outcome_matches_neither`,
     /// `limit_never_counted`, `route_never_asked_for`, `unlimited_login`, `answers_unseen`, `keys_unavailable`, `store_full`,
-    /// `reload_refused`, or `check`: a warning of `portcullis check`.
+    /// `reload_refused`, `waits_for_start`, or `check`: a warning of `portcullis check`.
     pub kind: String,
     /// What was seen, with its numbers.
     pub message: String,

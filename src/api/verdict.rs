@@ -258,8 +258,18 @@ impl Configuration {
                 );
                 part("configuration", Level::Trouble, sentence)
             }
-            _ => part("configuration", Level::Well, format!("Loaded {loaded}.")),
+            _ if self.waiting.is_empty() => part("configuration", Level::Well, format!("Loaded {loaded}.")),
+            _ => {
+                let sentence = format!("{}, the store that runs stays in force.", self.shown_waiting());
+                part("configuration", Level::Notice, sentence)
+            }
         }
+    }
+
+    /// `store.redis.url, store.nodes wait for the next start`.
+    pub fn shown_waiting(&self) -> String {
+        let verb = if self.waiting.len() == 1 { "waits" } else { "wait" };
+        format!("{} {verb} for the next start", self.waiting.join(", "))
     }
 }
 
@@ -329,11 +339,12 @@ fn first_of(names: &[String]) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// Warnings of `check` are listed beside it and are no notice, and a refused reload is trouble already.
+/// Warnings of `check` are listed beside it and are no notice. A refused reload, and settings that wait for a start, are said
+/// already.
 fn advice(advice: &[Advice]) -> VerdictPart {
     let of_kind = |wanted: fn(&str) -> bool| advice.iter().filter(|one| wanted(&one.kind)).count();
     let warnings = of_kind(|kind| kind == "check");
-    match (of_kind(|kind| !["check", "reload_refused"].contains(&kind)), warnings) {
+    match (of_kind(|kind| !["check", "reload_refused", "waits_for_start"].contains(&kind)), warnings) {
         (0, 0) => part("advice", Level::Well, "Nothing looks misconfigured."),
         (0, _) => part("advice", Level::Well, format!("`check` has {}: see the advice.", counted(warnings, "warning"))),
         (1, _) => part("advice", Level::Notice, "1 thing looks misconfigured: see the advice."),
@@ -369,6 +380,7 @@ mod tests {
             configuration: Configuration {
                 source: "portcullis.yaml".into(),
                 loaded: "2026-11-28T08:00:00.123Z".into(),
+                waiting: Vec::new(),
                 last_reload: None,
             },
             gateways: vec![gateway("one", GatewayState::Up)],
@@ -515,6 +527,24 @@ mod tests {
         let local = in_outage(OnFailure::Local, &["a", "b", "c", "d", "e"]);
         let words = "Redis does not answer. Limits do as on_failure says: local for a, b, c and 2 more; deny for pace.";
         check(store(vec![local, deny]), Level::Trouble, words);
+    }
+
+    #[test]
+    fn what_waits_for_the_next_start_is_a_notice() {
+        let wait = |keys: &[&str]| {
+            let waiting = keys.iter().map(|&key| key.to_owned()).collect();
+            move |status: &mut Status, _: &mut Denials| {
+                status.configuration.waiting = waiting;
+                let (message, since, help) = (String::new(), String::new(), String::new());
+                let kind = "waits_for_start".into();
+                status.advice = vec![Advice { kind, message, since, limit: None, route: None, help }];
+            }
+        };
+        let words = "All is well. store.redis waits for the next start, the store that runs stays in force.";
+        check(wait(&["store.redis"]), Level::Notice, words);
+        let words =
+            "All is well. store.redis.url, store.nodes wait for the next start, the store that runs stays in force.";
+        check(wait(&["store.redis.url", "store.nodes"]), Level::Notice, words);
     }
 
     #[test]

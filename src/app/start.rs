@@ -12,14 +12,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::event_sources::BanEvents;
 use super::listeners::{BoundListener, Listeners};
-use super::reload::loaded_config;
+use super::reload::InForce;
 use super::sockets::{BoundSockets, bind_admin};
 use super::source_tasks::SourceTasks;
 use super::takeover::{InheritedState, LeavingPredecessor, Predecessor};
 use super::workers::{Worker, Workers};
 use super::{App, ProcessContext, store, workers};
 use crate::admin::{AdminRules, AdminSources, AdminState, GatewayIdentity, LoadedConfig, ReloadRequest};
-use crate::app::announce::KnownWarnings;
 use crate::app::followed_lists::OpenLists;
 use crate::app::gauges::gauge_reader;
 use crate::app::listeners::AdminListener;
@@ -99,7 +98,7 @@ impl App {
             warnings,
             shown,
         } = settings;
-        let warnings = KnownWarnings::of(warnings, clock::wall());
+        let in_force = InForce::of(shown, warnings);
         let cores = workers::count();
         let InheritedState { sockets, predecessor, leaving } = inherited;
         let bound = BoundListener::prepare_all(listen, cores, sockets)?;
@@ -136,7 +135,7 @@ impl App {
         let gauges = gauge_reader(&live, &store, &connections, &held_requests, &lists, &sinks);
         let token = bound_admin.as_ref().and_then(|(settings, _)| settings.token.clone());
         let (reloads, reload_requests) = mpsc::channel(MAX_RELOAD_REQUESTS);
-        let sources = admin_sources(&live, &store, &sinks, gauges, loaded_config(shown, &files, &warnings), reloads);
+        let sources = admin_sources(&live, &store, &sinks, gauges, in_force.loaded(&files), reloads);
         let control = AdminState::new(sources, AdminRules { token, on_failure: store_settings.on_failure });
         let gateway = CoreParts {
             live: live.shared(),
@@ -174,7 +173,7 @@ impl App {
             reload_requests,
             load,
             files,
-            warnings,
+            in_force,
         };
         // The last step that may fail. From here on requests are decided in this process.
         if let Some(predecessor) = predecessor.take() {

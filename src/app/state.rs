@@ -16,9 +16,9 @@ use super::source_tasks::SourceTasks;
 use super::takeover::HandoverState;
 use super::workers::Workers;
 use crate::admin::{AdminState, ReloadRequest};
-use crate::app::announce::KnownWarnings;
 use crate::app::listeners::AdminListener;
 use crate::app::process::Load;
+use crate::app::reload::InForce;
 use crate::app::source_tasks::UpstreamTasks;
 use crate::app::token_keys::OpenKeys;
 use crate::gateway::{Snapshot, TokenSettings};
@@ -71,7 +71,7 @@ pub struct App {
     pub(super) upstream_tasks: UpstreamTasks,
     pub(super) load: Arc<Load>,
     pub(super) files: Vec<WatchedFile>,
-    pub(super) warnings: KnownWarnings,
+    pub(super) in_force: InForce,
 }
 
 impl App {

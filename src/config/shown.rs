@@ -11,18 +11,68 @@ use crate::config::yaml::{Content, MapKey, Node};
 // The two forms in which a configuration is shown.
 
 /// A configuration without its secrets. Either text can be read as a configuration again.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ShownConfig {
-    pub yaml: String,
-    pub json: String,
+    masked: Node,
 }
 
 impl ShownConfig {
     /// `root` is the whole document.
     pub(in crate::config) fn of(root: &Node) -> Self {
-        let masked = mask(root);
-        let json = serde_json::to_string_pretty(&Json(&masked)).expect("the keys are text");
-        Self { yaml: write(&masked), json }
+        Self { masked: mask(root) }
+    }
+
+    pub fn yaml(&self) -> String {
+        write(&self.masked)
+    }
+
+    pub fn json(&self) -> String {
+        serde_json::to_string_pretty(&Json(&self.masked)).expect("the keys are text")
+    }
+}
+
+// A reload brings all of a configuration into force but for a part of its store, which only a start changes.
+
+const STORE: &str = "store";
+
+/// The keys of the `store` section that only a start changes.
+const KEPT_BY_A_RELOAD: [&str; 3] = ["redis", "memory", "nodes"];
+
+impl ShownConfig {
+    /// What is in force after a reload: this configuration, with the store of the one `before`.
+    #[must_use]
+    pub fn with_store_of(mut self, before: &Self) -> Self {
+        let is_kept = |key: &str| KEPT_BY_A_RELOAD.contains(&key);
+        let old = before.store().map(entries).unwrap_or_default().iter().filter(|(key, _)| is_kept(&key.text));
+        let mut store: Vec<_> = old.cloned().collect();
+        // The other keys are about Redis.
+        if store.iter().any(|(key, _)| key.text == "redis") {
+            let new = self.store().map(entries).unwrap_or_default().iter().filter(|(key, _)| !is_kept(&key.text));
+            store.extend(new.cloned());
+        }
+        let named = self.section(STORE).or_else(|| before.section(STORE)).cloned();
+        if let (Some((key, Node { at, .. })), Content::Map(sections)) = (named, &mut self.masked.content) {
+            let place = sections.iter().position(|(key, _)| key.text == STORE).unwrap_or(sections.len());
+            let is_written = place < sections.len();
+            let section = (!store.is_empty()).then_some((key, Node { at, content: Content::Map(store) }));
+            sections.splice(place..place + usize::from(is_written), section);
+        }
+        self
+    }
+
+    fn store(&self) -> Option<&Node> {
+        self.section(STORE).map(|(_, store)| store)
+    }
+
+    fn section(&self, name: &str) -> Option<&(MapKey, Node)> {
+        entries(&self.masked).iter().find(|(key, _)| key.text == name)
+    }
+}
+
+fn entries(node: &Node) -> &[(MapKey, Node)] {
+    match &node.content {
+        Content::Map(entries) => entries,
+        Content::Nothing | Content::Scalar(_) | Content::List(_) => &[],
     }
 }
 
@@ -230,8 +280,8 @@ mod tests {
         for text in texts {
             let root = parse(&text);
             let shown = ShownConfig::of(&root);
-            assert_eq!(plain(&parse(&shown.yaml)), plain(&mask(&root)), "{}", shown.yaml);
-            assert_eq!(plain(&parse(&shown.json)), plain(&mask(&root)), "{}", shown.json);
+            assert_eq!(plain(&parse(&shown.yaml())), plain(&mask(&root)), "{}", shown.yaml());
+            assert_eq!(plain(&parse(&shown.json())), plain(&mask(&root)), "{}", shown.json());
         }
     }
 
@@ -240,13 +290,31 @@ mod tests {
         let numbers = "a: [0, 20, 0.01, 0.50, 1.0, 007, 1.2.3, .5, 5., -1.5, 1e3, 00.5]";
         let expected = r#"{"a":[0,20,0.01,0.50,1.0,"007","1.2.3",".5","5.","-1.5","1e3","00.5"]}"#;
         assert_eq!(plain(&parse(numbers)), expected);
-        assert_eq!(plain(&parse(&ShownConfig::of(&parse(numbers)).json)), expected);
+        assert_eq!(plain(&parse(&ShownConfig::of(&parse(numbers)).json())), expected);
+    }
+
+    #[test]
+    fn after_a_reload_the_store_of_before_is_shown() {
+        let check = |before: &str, read: &str, expected: &str| {
+            let [before, read] = [before, read].map(|text| ShownConfig::of(&parse(text)));
+            assert_eq!(plain(&read.with_store_of(&before).masked), expected);
+        };
+        check(
+            "store: {redis: {url: a}, nodes: 2, on_failure: deny}\nlisten: 1",
+            "store: {leases: off, redis: {url: b}, memory: 5, on_failure: allow}\nlisten: 2",
+            r#"{"store":{"redis":{"url":"a"},"nodes":2,"leases":"off","on_failure":"allow"},"listen":2}"#,
+        );
+        let (memory, redis) = ("store: {memory: 5}", "listen: 2\nstore: {redis: {url: b}, on_failure: allow}");
+        check(memory, redis, r#"{"listen":2,"store":{"memory":5}}"#);
+        check("listen: 1", redis, r#"{"listen":2}"#);
+        check(redis, "listen: 3", r#"{"listen":3,"store":{"redis":{"url":"b"}}}"#);
+        check("listen: 1", "listen: 2", r#"{"listen":2}"#);
     }
 
     #[test]
     fn a_literal_that_looks_like_a_variable_stays_one() {
         let shown = ShownConfig::of(&parse("body: 'costs $${PRICE}'"));
-        assert_eq!(plain(&parse(&shown.yaml)), r#"{"body":"costs ${PRICE}"}"#);
+        assert_eq!(plain(&parse(&shown.yaml())), r#"{"body":"costs ${PRICE}"}"#);
     }
 
     #[test]
@@ -258,7 +326,8 @@ notify: {ops: {webhook: 'https://hooks.example.com/T0/hunter2?x=hunter2'}}
 routes:
   - match: {path: /a, header: {x-api-key: hunter2, accept: 'text/*'}, cookie: {session: hunter2}, query: {token: hunter2, step: '?'}}
 ";
-        let ShownConfig { yaml, json } = ShownConfig::of(&parse(text));
+        let shown = ShownConfig::of(&parse(text));
+        let (yaml, json) = (shown.yaml(), shown.json());
         for shown in [&yaml, &json] {
             assert!(!shown.contains("hunter2"), "{shown}");
             for kept in ["127.0.0.1:6379/0", "10.0.0.1:8000", "https://hooks.example.com/", "text/*", "x-api-key", "/a"]

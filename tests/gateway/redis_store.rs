@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Gateway, Origin, RedisServer, Request, Stopwatch, eventually};
+use crate::support::{ApiDescription, Gateway, Origin, RedisServer, Request, Stopwatch, eventually};
 
 fn gateway(origin: &Origin, redis: &RedisServer, rest: &str) -> Gateway {
     Gateway::start(format!(
@@ -205,6 +205,9 @@ fn another_store_waits_for_the_next_start_and_is_named() {
     let waits = "store.redis.url, store.redis.timeout, store.nodes: the change takes effect with the next start";
     assert!(said.iter().any(|said| said.starts_with(waits)), "{said:?}");
     assert!(!gateway.stderr().join("\n").contains("s3cret"));
+    for told in ["/api/v1/status", "/api/v1/advice"].map(|path| gateway.admin_request("GET", path).send().text()) {
+        assert!(told.contains("store.redis.url") && !told.contains("s3cret"), "{told}");
+    }
     // The store that runs is the one of the start, and what holds while it is away belongs to the limits.
     assert_eq!(gateway.get("/").status(), 429);
     assert_eq!(ready(&gateway).1["store"]["on_failure"], "deny");
@@ -273,4 +276,53 @@ fn a_user_with_the_rights_of_the_book_is_enough() {
     assert_eq!(ready(&gateway).1["store"]["up"], true);
     assert_eq!(redis.cli(&["ACL", "LOG"]), "", "something was refused");
     assert!(!gateway.stderr().join("\n").contains("WARN"), "{:?}", gateway.stderr());
+}
+
+#[test]
+fn a_reload_with_another_store_says_what_waits_and_shows_the_store_that_runs() {
+    let (redis, origin) = (RedisServer::start(), Origin::start());
+    let config = |prefix: &str| {
+        format!(
+            "admin: {{address: 127.0.0.1:0}}\nupstream: {}\nstore: {{redis: {{url: \"{}\", key_prefix: {prefix}}}}}\n\
+             limits: [{{name: pace, key: client_ip, rate: 100/hour}}]\n",
+            origin.url(),
+            redis.url()
+        )
+    };
+    let gateway = Gateway::start(config("aa"));
+    let description = ApiDescription::of(&gateway);
+    let reload = || {
+        let answer = gateway.admin_request("POST", "/api/v1/reload").send();
+        description.check("POST", "/api/v1/reload", &answer);
+        answer.json()
+    };
+    let shown = || gateway.admin_request("GET", "/api/v1/config").send().text();
+    let status = || {
+        let answer = gateway.admin_request("GET", "/api/v1/status").send();
+        description.check("GET", "/api/v1/status", &answer);
+        answer.json()
+    };
+
+    gateway.write_config(config("bb"));
+    assert_eq!(reload()["waiting"], json!(["store.redis.key_prefix"]));
+    let printed = gateway.run(&["reload"]);
+    let words = ", but for store.redis.key_prefix, which waits for the next start";
+    assert!(printed.code == Some(0) && printed.stdout.trim_end().ends_with(words), "{printed:?}");
+    assert!(shown().contains("key_prefix: aa") && !shown().contains("bb"), "{}", shown());
+    let told = status();
+    assert_eq!(told["configuration"]["waiting"], json!(["store.redis.key_prefix"]), "{told}");
+    assert_eq!(told["verdict"]["level"], "notice", "{told}");
+    assert_eq!(told["advice"][0]["kind"], "waits_for_start", "{told}");
+
+    gateway.write_config(config("aa"));
+    assert_eq!(reload().get("waiting"), None);
+    assert!(shown().contains("key_prefix: aa"), "{}", shown());
+    let told = status();
+    assert_eq!((&told["configuration"].get("waiting"), &told["verdict"]["level"]), (&None, &json!("well")), "{told}");
+    assert_eq!(told["advice"], json!([]));
+
+    // From a store in Redis to one in memory.
+    gateway.write_config("admin: {address: 127.0.0.1:0}\n".to_owned() + &format!("upstream: {}\n", origin.url()));
+    assert_eq!(reload()["waiting"], json!(["store.redis"]));
+    assert!(shown().contains("key_prefix: aa"), "{}", shown());
 }

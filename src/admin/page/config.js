@@ -17,8 +17,9 @@ export function config(changed) {
     if (!(await askAgain({ title: "Reload the configuration?", text: "It is read and checked anew. If anything is wrong, the one in force stays.", yes: "Reload" }))) return;
     byId("config-error").replaceChildren();
     try {
-      const { loaded } = await post("reload", undefined, PATIENCE_MS);
-      say(`The configuration is loaded, at ${moment(loaded)} UTC.`);
+      const { loaded, waiting = [] } = await post("reload", undefined, PATIENCE_MS);
+      const but = waiting.length === 0 ? "" : `, but for what waits for the next start: ${waiting.join(", ")}`;
+      say(`The configuration is loaded, at ${moment(loaded)} UTC${but}.`);
     } catch (problem) {
       byId("config-error").replaceChildren(element("p", `${problem.message}.`), ...mistakesOf(problem));
     }

@@ -10,7 +10,7 @@ use crate::admin::{AdminRules, AdminSettings, ReloadReport};
 use crate::app::announce::Changes;
 use crate::app::event_sources::reload_event;
 use crate::app::listeners::{AdminListener, ListenerPlan};
-use crate::app::reload::{BuiltConfig, OtherSettings, ReloadError, loaded_config};
+use crate::app::reload::{BuiltConfig, OtherSettings, ReloadError};
 use crate::app::sockets::{BoundSockets, InheritedSockets, bind_admin};
 use crate::app::start::gateway_name;
 use crate::app::{App, StartError, store};
@@ -121,13 +121,13 @@ impl App {
         if self.sinks.gateway_name().set(name.clone()) {
             changes.add(format!("this gateway is called {name}"));
         }
-        let keys = store::keys_for_next_start(&self.store_settings, &other.store);
-        if !keys.is_empty() {
-            let keys = keys.join(", ");
+        let waiting = store::keys_for_next_start(&self.store_settings, &other.store);
+        if !waiting.is_empty() {
+            let keys = waiting.join(", ");
             warn!(keys, "{keys}: the change takes effect with the next start, the store that runs keeps its counters");
         }
-        self.warnings.renew(other.warnings, clock::wall());
-        self.control.set_config(loaded_config(other.shown, &other.files, &self.warnings));
+        self.in_force.renew(other.shown, other.warnings, waiting);
+        self.control.set_config(self.in_force.loaded(&other.files));
         self.log_settings = other.log;
         self.files = other.files;
         changes

@@ -12,7 +12,9 @@ use tokio::time::Instant;
 use tokio::{task, time};
 use tracing::{debug, error, info, warn};
 
-use crate::admin::{AdminSettings, LoadedConfig, Mistake, ReloadRefusal, ReloadReply, ReloadRequest};
+use crate::admin::{
+    AdminSettings, LoadedConfig, Mistake, ReloadRefusal, ReloadReply, ReloadRequest, Reloaded, WaitingSettings,
+};
 use crate::app::announce::{Changes, KnownWarnings, log_mistakes};
 use crate::app::followed_lists::OpenLists;
 use crate::app::start::open_trail;
@@ -138,7 +140,7 @@ impl ReloadQueue {
             let result = app.finish_reload(read);
             for operator in waiting {
                 // An error means that the operator has gone.
-                let _ = operator.send(reply(&result));
+                let _ = operator.send(reply(&result, &app.in_force));
             }
             self.half_renewed_since = None;
         }
@@ -260,21 +262,55 @@ fn open_log(sinks: &Sinks, settings: &LogSettings, outputs: &[OutputFile]) -> Re
 
 // Texts for operators about the configuration and reloads.
 
-/// A configuration that comes into force now. The first of its files is the configuration itself.
-pub(in crate::app) fn loaded_config(
+/// What is in force of the configuration that was read last, as operators see it.
+#[derive(Debug)]
+pub(in crate::app) struct InForce {
     shown: ShownConfig,
-    files: &[WatchedFile],
-    warnings: &KnownWarnings,
-) -> LoadedConfig {
-    let loaded = clock::wall();
-    let source = files.first().map_or_else(|| "the command line".to_owned(), |file| file.path.display().to_string());
-    LoadedConfig { yaml: shown.yaml, json: shown.json, source, loaded, warnings: warnings.advice() }
+    warnings: KnownWarnings,
+    /// `None`: all of it is in force.
+    waiting: Option<WaitingSettings>,
+}
+
+impl InForce {
+    /// The configuration that the gateway starts with.
+    pub(in crate::app) fn of(shown: ShownConfig, warnings: Vec<Diagnostic>) -> Self {
+        Self { shown, warnings: KnownWarnings::of(warnings, clock::wall()), waiting: None }
+    }
+
+    /// Takes the configuration that comes into force now, but for these keys of its store.
+    pub(super) fn renew(&mut self, shown: ShownConfig, warnings: Vec<Diagnostic>, waiting: Vec<&'static str>) {
+        self.warnings.renew(warnings, clock::wall());
+        if waiting.is_empty() {
+            (self.shown, self.waiting) = (shown, None);
+            return;
+        }
+        self.shown = shown.with_store_of(&self.shown);
+        let before = self.waiting.take().filter(|before| before.keys == waiting);
+        self.waiting = before.or_else(|| Some(WaitingSettings { keys: waiting, since: clock::wall() }));
+    }
+
+    /// It is loaded now. The first of its files is the configuration itself.
+    pub(in crate::app) fn loaded(&self, files: &[WatchedFile]) -> LoadedConfig {
+        let source =
+            files.first().map_or_else(|| "the command line".to_owned(), |file| file.path.display().to_string());
+        LoadedConfig {
+            yaml: self.shown.yaml(),
+            json: self.shown.json(),
+            source,
+            loaded: clock::wall(),
+            warnings: self.warnings.advice(),
+            waiting: self.waiting.clone(),
+        }
+    }
 }
 
 /// The reply to an operator.
-pub(super) fn reply(result: &Result<Changes, ReloadError>) -> ReloadReply {
+pub(super) fn reply(result: &Result<Changes, ReloadError>, in_force: &InForce) -> ReloadReply {
     match result {
-        Ok(_) => Ok(clock::wall()),
+        Ok(_) => {
+            let waiting = in_force.waiting.as_ref().map(|waiting| waiting.keys.clone()).unwrap_or_default();
+            Ok(Reloaded { loaded: clock::wall(), waiting })
+        }
         Err(ReloadError::Mistakes(mistakes)) => Err(ReloadRefusal::Mistakes(mistakes.iter().map(mistake).collect())),
         Err(ReloadError::Start(error)) => Err(ReloadRefusal::Unusable(error.to_string())),
         Err(ReloadError::Panic) => Err(ReloadRefusal::Panic),

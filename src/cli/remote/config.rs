@@ -23,7 +23,8 @@ Examples:
   portcullis reload --format json | jq -r '.mistakes[]? | \"\\(.file):\\(.line): \\(.message)\"'
 
 If anything is wrong, the running configuration stays whole, and the mistakes are printed.
-With --format json: {loaded}, or {mistakes} as `portcullis check --format json` prints them.
+A changed store waits for the next start: what waits is named, and the store that runs stays in force.
+With --format json: {loaded}, {loaded, waiting}, or {mistakes} as `portcullis check --format json` prints them.
 Exit codes: 0 the configuration on disk is in force, 1 it is not, 2 usage, 3 the gateway could not be reached.")]
 pub(in crate::cli) struct ReloadArguments {
     #[command(flatten)]
@@ -48,8 +49,13 @@ pub(in crate::cli) fn reload(ReloadArguments { remote }: &ReloadArguments) -> an
     match remote.format {
         Format::Json => output::print_json(&content)?,
         Format::Human => {
-            let ReloadedResponse { loaded } = serde_json::from_value(content)?;
-            output::print(&format!("reloaded: the configuration on disk is in force since {loaded}"))?;
+            let ReloadedResponse { loaded, waiting } = serde_json::from_value(content)?;
+            let but = match &waiting[..] {
+                [] => String::new(),
+                [one] => format!(", but for {one}, which waits for the next start"),
+                several => format!(", but for {}, which wait for the next start", several.join(", ")),
+            };
+            output::print(&format!("reloaded: the configuration on disk is in force since {loaded}{but}"))?;
         }
     }
     Ok(Exit::Done)

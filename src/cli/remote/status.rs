@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use crate::api::{
-    Advice, AwayServer, FollowedList, Gateway, Level, Reload, Server, Status, Store, Traffic, Upstream, Verdict,
+    Advice, AwayServer, Configuration, FollowedList, Gateway, Level, Reload, Server, Status, Store, Traffic, Upstream,
+    Verdict,
 };
 use crate::cli::output;
 use crate::cli::output::Table;
@@ -35,7 +36,9 @@ fn words(status: &Status) -> String {
     let mut text = headline(&status.verdict);
     let mut line = |name: &str, value: &str| _ = write!(text, "\n{name:<14}{}", output::plain(value));
     line("gateway", &format!("{}, portcullis {}, since {}", status.gateway, status.version, status.since));
-    line("configuration", &format!("{}, loaded {}", status.configuration.source, status.configuration.loaded));
+    let Configuration { source, loaded, waiting, .. } = &status.configuration;
+    let but = if waiting.is_empty() { String::new() } else { format!("; {}", status.configuration.shown_waiting()) };
+    line("configuration", &format!("{source}, loaded {loaded}{but}"));
     if let Some(Reload { at, reason, .. }) = &status.configuration.last_reload {
         let result = reason.as_ref().map_or_else(|| "succeeded".to_owned(), |reason| format!("FAILED: {reason}"));
         line("last reload", &format!("{at}, {result}"));
@@ -210,7 +213,10 @@ mod tests {
             "{unwell}"
         );
         status["verdict"]["level"] = json!("notice");
-        assert!(shown(&status).starts_with("\u{1b}[33m"));
+        status["configuration"]["waiting"] = json!(["store.redis.url"]);
+        let waits = shown(&status);
+        assert!(waits.starts_with("\u{1b}[33m"), "{waits}");
+        assert!(waits.contains("portcullis.yaml, loaded then; store.redis.url waits for the next start\n"), "{waits}");
     }
     #[test]
     fn advice_is_printed_with_what_to_write() {

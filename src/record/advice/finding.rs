@@ -295,6 +295,8 @@ pub enum AdviceKind {
     StoreFull,
     /// The configuration on disk has mistakes, so that the one before stays in force.
     ReloadRefused,
+    /// A reload has changed settings that only a start brings into force.
+    WaitsForStart,
     /// A warning of `check`.
     Check,
 }
@@ -314,6 +316,7 @@ impl AdviceKind {
             Self::KeysUnavailable => "keys_unavailable",
             Self::StoreFull => "store_full",
             Self::ReloadRefused => "reload_refused",
+            Self::WaitsForStart => "waits_for_start",
             Self::Check => "check",
         }
     }

@@ -102,6 +102,7 @@ impl State {
             | AdviceKind::KeysUnavailable
             | AdviceKind::StoreFull
             | AdviceKind::ReloadRefused
+            | AdviceKind::WaitsForStart
             | AdviceKind::Check => true,
         };
         let interrupted = &mut self.interrupted;
@@ -133,6 +134,7 @@ impl State {
             | AdviceKind::KeysUnavailable
             | AdviceKind::StoreFull
             | AdviceKind::ReloadRefused
+            | AdviceKind::WaitsForStart
             | AdviceKind::Check => (None, None),
         };
         let resumed = self.interrupted.remove(&subject).map(|(since, _)| since);
