@@ -30,8 +30,8 @@ pub(super) async fn healthz() -> Json<LivenessResponse> {
     path = "/readyz",
     responses(
         (status = 200, description = "It is ready.", body = ReadinessResponse),
-        (status = 503, description = "It is not ready: the gateway is draining, or Redis is down and `on_failure` of a limit \
-            is `deny`.", body = ReadinessResponse),
+        (status = 503, description = "It is not ready: the gateway is draining, or Redis is down and limits deny meanwhile: by \
+            `store.on_failure`, all of them, or one of every request.", body = ReadinessResponse),
     )
 )]
 pub(super) async fn readyz(State(state): State<Arc<AdminState>>) -> (StatusCode, Json<ReadinessResponse>) {
@@ -80,7 +80,7 @@ fn in_outage(policy: &Policy) -> Vec<InOutage> {
 pub enum Readiness {
     Ready,
     Draining,
-    /// A server of the store does not answer, and a limit denies meanwhile.
+    /// A server of the store does not answer, and limits deny meanwhile.
     StoreAway,
 }
 
@@ -93,7 +93,14 @@ impl AdminState {
         }
     }
 
+    /// Whether limits that deny are the rule here. Where one route alone has such a limit, the others serve: no load balancer
+    /// should take the whole site off.
     fn denies_in_outage(&self) -> bool {
-        self.policy.load().limits_on_failure(OnFailure::Deny).next().is_some()
+        let policy = self.policy.load();
+        let is_usual = self.rules.load().on_failure == OnFailure::Deny;
+        let mut denying = policy.limits_on_failure(OnFailure::Deny).peekable();
+        let others = [OnFailure::Local, OnFailure::Allow].map(|other| policy.limits_on_failure(other).next());
+        let are_all = others.iter().all(Option::is_none);
+        denying.peek().is_some() && (is_usual || are_all || denying.any(|limit| policy.is_everywhere(limit)))
     }
 }

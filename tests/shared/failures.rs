@@ -38,7 +38,7 @@ fn check_during_outage(site: &Site) {
     assert_eq!(passes(site, 0, "/deny", &format!("{RAW}-fresh"), 20), 0);
     assert!(!store_up(&site.gateways[0]));
     let ready = ask_admin(&site.gateways[0], "GET", "/readyz");
-    assert_eq!(ready.status, 503, "one of the limits denies");
+    assert_eq!(ready.status, 200);
     assert!(ready.text().contains("redis"), "{}", ready.text());
     let metrics = ask_admin(&site.gateways[0], "GET", "/metrics").text();
     let errors = metrics.lines().filter(|line| line.starts_with("portcullis_store_errors_total{"));

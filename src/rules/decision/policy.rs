@@ -56,6 +56,11 @@ impl Policy {
         self.limits.iter().filter(move |limit| limit.on_failure == on_failure && !limit.shadow)
     }
 
+    /// Whether a limit holds for every request.
+    pub fn is_everywhere(&self, limit: &Limit) -> bool {
+        self.everywhere.iter().any(|&id| self.limit(id).name == limit.name)
+    }
+
     pub fn list(&self, id: ListId) -> &PolicyList {
         &self.lists[usize::from(id.0)]
     }
