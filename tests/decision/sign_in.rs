@@ -315,7 +315,7 @@ fn what_is_set_beside_values_that_were_not_looked_up_makes_no_success() {
     let world = signing_in(rule("param.username", &["sid"]));
     let mut known = Known::new();
     let mallory = learn(&world, &login_as("mallory", ""), &mut known, &["sid=s"], &[]);
-    let others: String = (0..17).map(|number| format!("sid={number}; ")).collect();
+    let others = (0..17).map(|number| format!("sid={number}; ")).collect::<Vec<_>>().concat();
     for cookies in [format!("{others}sid=s"), "a=1 sid=s".to_owned(), "a=1,sid=s".to_owned()] {
         let renewed = after(&world, &known, &cookies, &["sid=new"]);
         for name in ["alice", "mallory"] {

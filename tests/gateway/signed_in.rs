@@ -154,7 +154,7 @@ fn a_person_is_counted_by_account_whatever_the_browser() {
 
 #[test]
 fn a_session_that_was_renewed_resets_no_failures_of_another() {
-    let several: String = (0..17).map(|number| format!("sid={number}; ")).collect();
+    let several = (0..17).map(|number| format!("sid={number}; ")).collect::<Vec<_>>().concat();
     for case in ["of two accounts", "signed out", "behind other values"] {
         let origin = Application::start();
         let gateway = Gateway::start(config(&origin, "", COOKIES));

@@ -170,7 +170,7 @@ impl CarriedSessions {
         let mut set = SessionHashes::new();
         for carrier in policy.session_carriers.iter() {
             for cookie in answered(answer, now).filter(|cookie| !cookie.is_deleted) {
-                set.extend(self.sessions_of(carrier, &cookie, hasher));
+                set.extend(sessions_of(carrier, &cookie, hasher));
             }
         }
         for new in set.iter().filter(|new| !self.sessions().any(|known| known == **new)) {
@@ -224,7 +224,7 @@ impl CarriedSessions {
         let mut gained = GainedSessions::default();
         for carrier in policy.session_carriers.of_rule(rule) {
             for cookie in answered(answer, now).filter(|cookie| !cookie.is_deleted) {
-                self.gain(&mut gained, &self.sessions_of(carrier, &cookie, hasher));
+                self.gain(&mut gained, &sessions_of(carrier, &cookie, hasher));
             }
         }
         gained
@@ -242,7 +242,7 @@ impl CarriedSessions {
         for carrier in policy.session_carriers.of_rule(rule).filter(|carrier| carrier.cookies.is_none()) {
             for token in tokens {
                 let request = Fields::from_iter([(KnownName::AUTHORIZATION, format!("Bearer {token}"))]);
-                self.gain(gained, &self.read_again(carrier, &request, hasher));
+                self.gain(gained, &sessions_in(&request, carrier, hasher));
                 gained.has_fresh |= !token.is_empty();
             }
         }
@@ -277,28 +277,22 @@ impl CarriedSessions {
             .flat_map(|old| [SessionChange::Renew { old, new: former(old, hasher) }, SessionChange::Forget(old)])
             .collect()
     }
+}
 
-    /// The sessions that a request has which sends this cookie back.
-    fn sessions_of(
-        &self,
-        carrier: &SessionCarrier,
-        cookie: &AnsweredCookie<'_>,
-        hasher: &KeyHasher,
-    ) -> SmallVec<[KeyHash; 2]> {
-        if !is_named(carrier, cookie.name) || cookie.value.len() > MAX_VALUE {
-            return SmallVec::new();
-        }
-        let line = [cookie.name, b"=", cookie.value].concat();
-        self.read_again(carrier, &Fields::from_iter([(KnownName::COOKIE, line)]), hasher)
+/// The sessions that a request has which sends this cookie back.
+fn sessions_of(carrier: &SessionCarrier, cookie: &AnsweredCookie<'_>, hasher: &KeyHasher) -> SessionHashes {
+    if !is_named(carrier, cookie.name) || cookie.value.len() > MAX_VALUE {
+        return SessionHashes::new();
     }
+    let line = [cookie.name, b"=", cookie.value].concat();
+    sessions_in(&Fields::from_iter([(KnownName::COOKIE, line)]), carrier, hasher)
+}
 
-    fn read_again(&self, carrier: &SessionCarrier, request: &Fields, hasher: &KeyHasher) -> SmallVec<[KeyHash; 2]> {
-        let mut sessions = SmallVec::new();
-        each_value(carrier, request, &mut |_, value| {
-            sessions.extend(session(carrier, &value, hasher));
-        });
-        sessions
-    }
+/// The sessions that a request has in this carrier.
+fn sessions_in(request: &Fields, carrier: &SessionCarrier, hasher: &KeyHasher) -> SessionHashes {
+    let mut sessions = SessionHashes::new();
+    each_value(carrier, request, &mut |_, value| sessions.extend(session(carrier, &value, hasher)));
+    sessions
 }
 
 /// The hash that stands for a session that has ended.

@@ -15,7 +15,7 @@ use crate::config::raw::{self, Document, Text};
 use crate::config::source::SourceRange;
 use crate::rules::key::Selector;
 use crate::rules::limit::Count;
-use crate::rules::route::{Route, UnreachableRoute, unreachable_routes};
+use crate::rules::route::{MethodSet, Route, UnreachableRoute, unreachable_routes};
 use crate::words::units::nearest;
 
 impl Compiler {
@@ -123,7 +123,7 @@ impl Compiler {
 
     /// A route for a method that does not exist protects nothing.
     fn warn_of_methods(&mut self, at: SourceRange, route: &Route) {
-        for method in route.condition.methods.iter().flat_map(|methods| methods.names()) {
+        for method in route.condition.methods.iter().flat_map(MethodSet::names) {
             if method == "CONNECT" {
                 let message = "`CONNECT` is answered by the gateway, with 405: no request with it reaches a route";
                 self.mistakes.warn(at, message, "name other methods, or none for all");
