@@ -49,10 +49,12 @@ pub(crate) trait Fixture: Send + Sync + 'static {
 
 /// What they return, each run on a thread with a runtime of its own, as the cores of a gateway have. All begin at the same
 /// moment.
-pub(crate) async fn at_once<F>(tasks: impl ExactSizeIterator<Item = F>) -> Vec<F::Output>
+pub(crate) async fn at_once<F>(fixture: &impl Fixture, tasks: impl ExactSizeIterator<Item = F>) -> Vec<F::Output>
 where
     F: Future<Output: Send> + Send + 'static,
 {
+    // A connection belongs to the runtime that asks first: here, to the one that outlasts the others.
+    ask_one(fixture, &Limit::rates("1/hour"), "before all others").await;
     let together = Arc::new(Barrier::new(tasks.len()));
     let run = |task| {
         let together = Arc::clone(&together);

@@ -53,7 +53,7 @@ pub(crate) async fn tasks_hammering_one_key_admit_exactly_as_many(fixture: impl 
             let (fixture, limit) = (fixture.clone(), limit.clone());
             async move { count(&*fixture, 200, &limit, &format!("key {number}")).await }
         };
-        let passed: usize = at_once((0..8).map(hammer)).await.into_iter().sum();
+        let passed: usize = at_once(&*fixture, (0..8).map(hammer)).await.into_iter().sum();
         assert_eq!(passed, 500, "{limit:?}");
     }
 }
@@ -75,7 +75,7 @@ pub(crate) async fn tasks_hammering_two_limits_leave_both_exact(fixture: impl Fi
             passed
         }
     };
-    let passed = at_once((0..8).map(hammer)).await;
+    let passed = at_once(&*fixture, (0..8).map(hammer)).await;
     assert_eq!(passed.iter().sum::<usize>(), 600, "{passed:?}");
     assert!(passed.iter().all(|passed| *passed <= 100), "{passed:?}");
 }

@@ -96,7 +96,7 @@ pub(crate) async fn parallel_guesses_are_as_many_as_there_are_slots(fixture: imp
             let (fixture, limit) = (Arc::clone(&fixture), limit.clone().failures());
             async move { ask_one(&*fixture, &limit, &format!("key {number}")).await.passes() }
         };
-        let passed = at_once((0..10).map(ask)).await.into_iter().filter(|passes| *passes).count();
+        let passed = at_once(&*fixture, (0..10).map(ask)).await.into_iter().filter(|passes| *passes).count();
         assert_eq!(passed, 3, "{limit:?}");
     }
 }
@@ -128,7 +128,7 @@ pub(crate) async fn parallel_logins_are_all_let_in_as_slots_come_back(fixture: i
             }
         }
     };
-    at_once((0..8).map(log_in)).await;
+    at_once(&*fixture, (0..8).map(log_in)).await;
     assert_eq!(failed.load(Ordering::SeqCst), 3);
     assert_eq!(count(&*fixture, 5, &Limit::rates("5/hour").failures(), "alice").await, 2);
 }
@@ -162,7 +162,7 @@ pub(crate) async fn two_limits_stay_exact_while_slots_come_back(fixture: impl Fi
             kept
         }
     };
-    let kept: usize = at_once((0..4).map(task)).await.into_iter().sum();
+    let kept: usize = at_once(&*fixture, (0..4).map(task)).await.into_iter().sum();
     assert_eq!(kept, 100);
 }
 

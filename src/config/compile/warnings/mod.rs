@@ -27,6 +27,7 @@ impl Compiler {
         self.warn_of_proxies(document);
         self.warn_of_unix_sockets(document);
         self.warn_of_loops(document);
+        self.warn_of_overlaps(document);
         let raw = document.routes.get().map(|routes| &routes.items[..]).unwrap_or_default();
         self.warn_of_unreachable_routes(raw, routes);
         for (raw, route) in raw.iter().zip(routes).filter(|(_, route)| route.domain.is_none()) {

@@ -1,4 +1,4 @@
-//! Trusted proxies that are whole private ranges, and Unix sockets whose clients would all be one.
+//! Trusted proxies that are whole private ranges, Unix sockets whose clients would all be one, and addresses of the gateway itself.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -81,21 +81,50 @@ impl Compiler {
 }
 
 impl Compiler {
-    /// A request that the gateway sends to itself is sent again and again, until a bound of the process ends it.
+    /// A request that the gateway sends to itself is sent again and again, until a bound of the process ends it; one that it sends
+    /// to its admin listener commands it.
     pub(super) fn warn_of_loops(&mut self, document: &Document) {
-        let listeners = document.listen.get().map(|listen| &listen.items[..]).unwrap_or_default();
-        let addresses: Vec<&ListenAddress> =
-            listeners.iter().filter(|it| it.forwards()).filter_map(|it| Some(&it.address()?.value)).collect();
+        let listeners = listeners(document).iter().filter(|listener| listener.forwards());
+        let addresses: Vec<&ListenAddress> = listeners.filter_map(|it| Some(&it.address()?.value)).collect();
+        let admin = admin(document).map(|admin| ListenAddress::from(admin.value));
         for text in servers(document) {
-            let own = server_address(&text.value)
-                .and_then(|server| addresses.iter().find(|listener| reaches(&server, listener)));
-            if let Some(own) = own {
+            let Some(server) = server_address(&text.value) else { continue };
+            if let Some(own) = addresses.iter().find(|listener| reaches(&server, listener)) {
                 let message = format!("`{}` is this gateway itself, which listens on `{own}`", text.value);
                 let help = "write where the application listens: requests would come back here without end";
                 self.mistakes.warn(text.at, message, help);
             }
+            if let Some(admin) = admin.as_ref().filter(|admin| reaches(&server, admin)) {
+                let message = format!("`{}` is the admin listener of this gateway, on `{admin}`", text.value);
+                let help = "write where the application listens: whoever sends requests here would see and command the gateway";
+                self.mistakes.warn(text.at, message, help);
+            }
         }
     }
+
+    /// A listener for every address of the machine takes those of all others with its port.
+    pub(super) fn warn_of_overlaps(&mut self, document: &Document) {
+        let ip = |address: &Spanned<ListenAddress>| Some((address.at, address.value.ip()?));
+        let listening = listeners(document).iter().filter_map(|listener| ip(listener.address()?));
+        let all: Vec<_> = listening.chain(admin(document).map(|admin| (admin.at, admin.value))).collect();
+        for (place, (at, one)) in all.iter().enumerate() {
+            if let Some((before, other)) = all[..place].iter().find(|(_, other)| overlap(*one, *other)) {
+                let message = format!("`{one}` and `{other}` at line {} cannot both be listened on", before.line);
+                let help = "choose another port, or write one of them: `0.0.0.0` is every address of this machine";
+                self.mistakes.warn(*at, message, help);
+            }
+        }
+    }
+}
+
+fn admin(document: &Document) -> Option<&Spanned<SocketAddr>> {
+    document.admin.get()?.address.get()
+}
+
+/// Whether one of two different addresses is every address of the other's kind, with the same port.
+fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+    let is_one_all = one.ip().is_unspecified() != other.ip().is_unspecified();
+    is_one_all && one.port() != 0 && one.port() == other.port() && one.is_ipv4() == other.is_ipv4()
 }
 
 /// Every text that may be the URL of a server.
