@@ -15,12 +15,11 @@ use crate::gateway::header_kind::{HOPS, HeaderKind, SignificantHeaders};
 use crate::gateway::stages::RequestId;
 use crate::rules::client::device::{DeviceOwner, has_own, is_own};
 use crate::rules::client::forwarded::last_element;
-use crate::rules::client::{DeviceId, Identity, device};
+use crate::rules::client::{ClientIp, DeviceId, Identity, device};
 use crate::rules::decision::Policy;
 use crate::rules::decision::known_client::DeviceEnrollment;
 use crate::rules::request::encoding;
-use crate::upstream::HostHeader;
-use crate::wire::head::{Fields, KnownName, Name, NameSet};
+use crate::wire::head::{FieldBlock, Fields, KnownName, Name, NameSet};
 use crate::words::base64;
 use crate::words::clock::Timestamp;
 use crate::words::signing::KeyRing;
@@ -69,21 +68,21 @@ pub fn strip_connection(fields: &mut Fields, is_significant: impl Fn(Name<'_>) -
 
 /// Rewrites the headers of a request for the application, except `Connection` and `Upgrade`. Returns whether the
 /// request had a `Content-Length`. `Content-Length`, `Transfer-Encoding` and `Expect` are removed, because the body
-/// knows them. `on_untrusted` is called for each header that is removed because its peer is no trusted proxy.
-pub fn prepare_request(
+/// knows them. `of_peer` gives [`forwarding_of_peer`], for a peer that is no trusted proxy; `on_untrusted` is called for each
+/// header that such a peer sent and that is removed for this reason.
+pub fn prepare_request<'c>(
     fields: &mut Fields,
     identity: &Identity,
     is_tls: bool,
+    of_peer: impl FnOnce() -> &'c FieldBlock,
     request_id: RequestId,
-    host: &HostHeader,
     significant_headers: &SignificantHeaders,
     mut on_untrusted: impl FnMut(Name<'_>),
 ) -> bool {
     let is_trusted = identity.peer_is_trusted;
     let states_length = fields.has(KnownName::CONTENT_LENGTH);
     let wants_trailers = fields.get_all(KnownName::TE).any(names_trailers);
-    let proto = scheme(fields, identity, is_tls);
-    let described = DescribedForwarding::read(fields, identity, is_tls);
+    let described = is_trusted.then(|| DescribedForwarding::read(fields, identity, is_tls));
     if !is_trusted {
         fields.among(NameSet::FORWARDING).for_each(|known| on_untrusted(known.into()));
         if let Some(named) = significant_headers.client_name()
@@ -113,26 +112,25 @@ pub fn prepare_request(
     }
     strip_request_cookies(fields);
     fields.remove_any(WRITTEN_ANEW);
-    fields.append_with(KnownName::X_FORWARDED_FOR, |text| {
-        text.extend_from_slice(&described.addresses);
-        write_address(text, identity.peer.address());
-    });
-    fields.append(KnownName::X_FORWARDED_PROTO, proto.as_bytes());
-    if let Some(original) = &described.host {
-        fields.append(KnownName::X_FORWARDED_HOST, original);
-    } else {
-        fields.append_copy(KnownName::X_FORWARDED_HOST, KnownName::HOST);
+    match &described {
+        Some(described) => described.write(fields, identity),
+        None => fields.append_block(of_peer()),
     }
-    if let Some(elements) = &described.elements {
-        fields.insert(KnownName::FORWARDED, elements);
+    match described.as_ref().and_then(|described| described.host.as_deref()) {
+        Some(host) => fields.append(KnownName::X_FORWARDED_HOST, host),
+        None => fields.append_copy(KnownName::X_FORWARDED_HOST, KnownName::HOST),
     }
-    fields.append_with(KnownName::X_REAL_IP, |text| write_address(text, identity.client.address()));
     fields.append(KnownName::X_REQUEST_ID, request_id.as_bytes());
-    mark(fields);
-    if let HostHeader::Fixed(host) = host {
-        fields.insert(KnownName::HOST, host.as_bytes());
-    }
     states_length
+}
+
+/// The fields that describe the client, where the peer of a connection is no trusted proxy and so is the client: whatever it
+/// sends, all of its requests get the same ones.
+pub fn forwarding_of_peer(peer: ClientIp, is_tls: bool) -> FieldBlock {
+    let identity = Identity { peer, peer_is_trusted: false, client: peer };
+    let mut fields = Fields::default();
+    DescribedForwarding::of_connection(is_tls).write(&mut fields, &identity);
+    FieldBlock::from(&fields)
 }
 
 /// Prepares a request whose answer has an outcome: the answer must be complete and unconditional, and its body must
@@ -159,21 +157,25 @@ fn is_same_or_underscore((expected, written): (u8, u8)) -> bool {
     expected == written || (expected == b'-' && written == b'_')
 }
 
-/// The hops that a trusted proxy names in its header.
-#[derive(Debug, Default)]
+/// What is known of the way of a request to this gateway.
+#[derive(Debug)]
 struct DescribedForwarding {
     /// The list of addresses so far, with a separator behind it.
     addresses: Vec<u8>,
+    scheme: &'static str,
     host: Option<Vec<u8>>,
     /// The whole `Forwarded`, with an element for this proxy.
     elements: Option<Vec<u8>>,
 }
 
 impl DescribedForwarding {
+    /// Nothing but what the connection itself shows.
+    fn of_connection(is_tls: bool) -> Self {
+        Self { addresses: Vec::new(), scheme: scheme_of_connection(is_tls), host: None, elements: None }
+    }
+
+    /// What a trusted proxy has written into its request.
     fn read(fields: &Fields, identity: &Identity, is_tls: bool) -> Self {
-        if !identity.peer_is_trusted {
-            return Self::default();
-        }
         let mut addresses = joined(fields, KnownName::X_FORWARDED_FOR, b", ");
         if !addresses.is_empty() {
             addresses.extend_from_slice(b", ");
@@ -191,14 +193,32 @@ impl DescribedForwarding {
             list
         });
         let host = last_element(fields, KnownName::X_FORWARDED_HOST).filter(|host| is_sane_host(host));
-        Self { addresses, host: host.map(<[u8]>::to_vec), elements }
+        Self { addresses, scheme: scheme(fields, identity, is_tls), host: host.map(<[u8]>::to_vec), elements }
+    }
+
+    /// Writes all but the host, which the request itself may name.
+    fn write(&self, fields: &mut Fields, identity: &Identity) {
+        fields.append_with(KnownName::X_FORWARDED_FOR, |text| {
+            text.extend_from_slice(&self.addresses);
+            write_address(text, identity.peer.address());
+        });
+        fields.append(KnownName::X_FORWARDED_PROTO, self.scheme.as_bytes());
+        if let Some(elements) = &self.elements {
+            fields.insert(KnownName::FORWARDED, elements);
+        }
+        fields.append_with(KnownName::X_REAL_IP, |text| write_address(text, identity.client.address()));
+        mark(fields);
     }
 }
 
 /// The scheme of the client's connection: of this connection, or of the one that a trusted proxy describes.
 pub fn scheme(fields: &Fields, identity: &Identity, is_tls: bool) -> &'static str {
     let described = if identity.peer_is_trusted { forwarded_scheme(fields) } else { None };
-    described.unwrap_or(if is_tls { "https" } else { "http" })
+    described.unwrap_or(scheme_of_connection(is_tls))
+}
+
+fn scheme_of_connection(is_tls: bool) -> &'static str {
+    if is_tls { "https" } else { "http" }
 }
 
 /// The scheme of the client's connection as `X-Forwarded-Proto` has it: `http`, `https`, `ws` or `wss`. Case is nothing, and of

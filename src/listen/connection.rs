@@ -16,6 +16,7 @@ use crate::listen::ConnectionSettings;
 use crate::listen::handler::{Budget, ClientProtocol};
 use crate::listen::watchdog::{WaitReason, Watchdog};
 use crate::rules::client::Networks;
+use crate::wire::head::FieldBlock;
 
 /// One client's connection.
 #[derive(Debug)]
@@ -34,6 +35,7 @@ pub struct Connection {
     pub inspected: Budget,
     tls_info: OnceLock<TlsInfo>,
     kept: OnceLock<Arc<dyn Any + Send + Sync>>,
+    added_fields: OnceLock<FieldBlock>,
     group: Arc<ConnectionGroup>,
     pub(super) progress: Progress,
 }
@@ -56,6 +58,7 @@ impl Connection {
             inspected: Budget::default(),
             tls_info: OnceLock::new(),
             kept: OnceLock::new(),
+            added_fields: OnceLock::new(),
             group: Arc::clone(group),
             progress: Progress::default(),
         }
@@ -102,6 +105,11 @@ impl Connection {
     /// type.
     pub fn keep<T: Any + Send + Sync + Default>(&self) -> Option<Arc<T>> {
         Arc::clone(self.kept.get_or_init(|| Arc::new(T::default()))).downcast().ok()
+    }
+
+    /// The fields that a handler adds to each request of this connection. `make` makes them for the first one.
+    pub fn added_fields(&self, make: impl FnOnce() -> FieldBlock) -> &FieldBlock {
+        self.added_fields.get_or_init(make)
     }
 
     /// The facts of the TLS handshake; `None`: without TLS.

@@ -30,8 +30,7 @@ pub async fn forward(
     upgrade: Option<UpgradeRequest>,
 ) -> Response<ResponseBody> {
     let has_body = !body.is_empty();
-    let is_tls = connection.tls_info().is_some();
-    let continue_signal = prepare(&mut exchange, is_tls, &mut body, upstream, upgrade.as_ref());
+    let continue_signal = prepare(&mut exchange, &connection, &mut body, upstream, upgrade.as_ref());
     let on_informational = informational_handler(&exchange, continue_signal.as_ref());
     let Exchange { live, worker, facts, reservation, .. } = &mut *exchange;
     let Some(target) = live.upstreams.get(usize::from(upstream.0)) else {
@@ -61,7 +60,7 @@ pub async fn forward(
 /// Turns the head into the one that the application gets.
 fn prepare(
     exchange: &mut Exchange,
-    is_tls: bool,
+    connection: &Connection,
     body: &mut RequestBody,
     upstream: UpstreamId,
     upgrade: Option<&UpgradeRequest>,
@@ -72,22 +71,25 @@ fn prepare(
     if let Some(trace) = trace {
         trace.forward(&mut facts.head.fields, worker.clock.now());
     }
-    let settings = live.upstreams.get(usize::from(upstream.0)).map(|it| it.settings());
-    let host = settings.map_or(&HostHeader::Preserve, |it| &it.host);
     let (identity, fields) = (&facts.identity, &mut facts.head.fields);
     let mut client_header = None;
     let on_untrusted = |name: Name<'_>| {
         client_header = ClientHeader::of(name, &live.significant_headers).into_iter().chain(client_header).min();
     };
+    let is_tls = connection.tls_info().is_some();
     let states_length = headers::prepare_request(
         fields,
         identity,
         is_tls,
+        || connection.added_fields(|| headers::forwarding_of_peer(identity.peer, is_tls)),
         facts.request_id,
-        host,
         &live.significant_headers,
         on_untrusted,
     );
+    let settings = live.upstreams.get(usize::from(upstream.0)).map(|it| it.settings());
+    if let Some(HostHeader::Fixed(host)) = settings.map(|it| &it.host) {
+        fields.insert(KnownName::HOST, host.as_bytes());
+    }
     if let Some(header) = client_header {
         live.recorder.count_untrusted_forwarding(identity.peer.address(), header.name(&live.significant_headers));
     }

@@ -1,6 +1,5 @@
 use std::net::IpAddr;
 
-use http::HeaderValue;
 use proptest::prelude::*;
 
 use crate::gateway::headers::*;
@@ -35,16 +34,13 @@ fn identity(peer: &str, client: &str) -> Identity {
 
 fn prepared(identity: &Identity, lines: &[(&str, &str)]) -> Fields {
     let mut headers = fields(lines);
-    prepare_request(
-        &mut headers,
-        identity,
-        false,
-        RequestId::random(),
-        &HostHeader::Preserve,
-        &SignificantHeaders::default(),
-        |_| (),
-    );
+    prepare(&mut headers, identity, false, RequestId::random());
     headers
+}
+
+fn prepare(headers: &mut Fields, identity: &Identity, is_tls: bool, id: RequestId) {
+    let of_peer = forwarding_of_peer(identity.peer, is_tls);
+    prepare_request(headers, identity, is_tls, || &of_peer, id, &SignificantHeaders::default(), |_| ());
 }
 
 fn direct() -> Identity {
@@ -94,8 +90,7 @@ fn a_trusted_proxys_list_is_carried_on() {
 fn over_tls_the_scheme_is_https_unless_a_trusted_proxy_knows_better() {
     let proto = |identity: &Identity, lines: &[(&str, &str)]| {
         let mut headers = fields(lines);
-        let (host, names) = (HostHeader::Preserve, SignificantHeaders::default());
-        prepare_request(&mut headers, identity, true, RequestId::random(), &host, &names, |_| ());
+        prepare(&mut headers, identity, true, RequestId::random());
         let text = |name| single(&headers, name).map(str::to_owned);
         (text("x-forwarded-proto").unwrap(), text("forwarded"))
     };
@@ -127,15 +122,6 @@ fn an_ipv6_peer_is_written_as_each_field_asks() {
     let headers = prepared(&identity("2001:db8::1", "192.0.2.1"), &[("forwarded", "for=192.0.2.1")]);
     assert_eq!(single(&headers, "x-forwarded-for"), Some("2001:db8::1"));
     assert_eq!(single(&headers, "forwarded"), Some("for=192.0.2.1, for=\"[2001:db8::1]\""));
-}
-
-#[test]
-fn an_upstream_may_have_a_fixed_host() {
-    let mut headers = fields(&[("host", "shop.example")]);
-    let host = HostHeader::Fixed(HeaderValue::from_static("app.internal"));
-    prepare_request(&mut headers, &direct(), false, RequestId::random(), &host, &SignificantHeaders::default(), |_| ());
-    assert_eq!(single(&headers, "host"), Some("app.internal"));
-    assert_eq!(single(&headers, "x-forwarded-host"), Some("shop.example"));
 }
 
 #[test]
@@ -171,7 +157,7 @@ proptest! {
         strip_connection(&mut headers, |name| significant_headers.in_requests(name));
         let who = if is_trusted { proxied() } else { direct() };
         let id = RequestId::random();
-        prepare_request(&mut headers, &who, false, id, &HostHeader::Preserve, &SignificantHeaders::default(), |_| ());
+        prepare(&mut headers, &who, false, id);
 
         let (peer, client) = (who.peer.address().to_string(), who.client.address().to_string());
         let all = |name: KnownName| headers.get_all(name).collect::<Vec<_>>();

@@ -58,6 +58,11 @@ impl Entry {
         self.kind == Kind::REMOVED
     }
 
+    /// The same field in a text where it stands so many bytes later.
+    pub(super) fn moved_by(&self, bytes: usize) -> Self {
+        Self { line: self.line.moved_by(bytes), value: self.value.moved_by(bytes), ..*self }
+    }
+
     pub(super) fn field<'h>(&self, text: &'h [u8]) -> Field<'h> {
         Field { name: self.name(text), value: &text[self.value.range()] }
     }
@@ -202,6 +207,11 @@ impl Span {
 
     pub fn is_empty(self) -> bool {
         self.start == self.end
+    }
+
+    fn moved_by(self, bytes: usize) -> Self {
+        let bytes = position(bytes);
+        Self { start: self.start + bytes, end: self.end + bytes }
     }
 }
 

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use http::HeaderName;
+use memchr::memchr;
 use wide::u8x16;
 
 use super::KnownName;
@@ -130,7 +131,7 @@ impl<'n> From<&'n FieldName> for Name<'n> {
 // The bytes that names and values of fields may have.
 
 /// A one in each byte.
-const EACH: u64 = u64::MAX / 0xff;
+const EACH: u128 = u128::MAX / 0xff;
 
 const DELETE: u8 = 0x7f;
 
@@ -160,16 +161,12 @@ fn is_lower_token(name: &[u8]) -> bool {
 }
 
 /// Where the first colon stands.
+#[inline]
 pub(super) fn position_of_colon(line: &[u8]) -> Option<usize> {
-    // Most names are shorter than one block.
-    let (blocks, rest) = line.as_chunks::<16>();
-    for (position, block) in blocks.iter().enumerate() {
-        let colons = u8x16::from(*block).simd_eq(u8x16::splat(b':')).to_bitmask();
-        if colons != 0 {
-            return Some(position * 16 + colons.trailing_zeros() as usize);
-        }
-    }
-    Some(blocks.len() * 16 + rest.iter().position(|byte| *byte == b':')?)
+    // Nearly all names are shorter than one block.
+    let Some(block) = line.first_chunk::<16>() else { return line.iter().position(|byte| *byte == b':') };
+    let colons = u8x16::from(*block).simd_eq(u8x16::splat(b':')).to_bitmask();
+    if colons == 0 { memchr(b':', line) } else { Some(colons.trailing_zeros() as usize) }
 }
 
 /// Puts a name into lower case, if it is `lower` in any case, and returns whether it is. `lower` is letters in
@@ -181,6 +178,7 @@ pub(super) fn lower_if_is(name: &mut [u8], lower: &[u8]) -> bool {
     match name.len() {
         4..8 => lower_ends_if_are::<4>(name, lower),
         8..=16 => lower_ends_if_are::<8>(name, lower),
+        17..=32 => lower_ends_if_are::<16>(name, lower),
         _ if name.eq_ignore_ascii_case(lower) => {
             name.copy_from_slice(lower);
             true
@@ -204,18 +202,18 @@ fn lower_ends_if_are<const N: usize>(name: &mut [u8], lower: &[u8]) -> bool {
     true
 }
 
-/// The bits in which a word of at most eight bytes differs from one in lower case, but for the case of its letters. What is
+/// The bits in which a word of at most 16 bytes differs from one in lower case, but for the case of its letters. What is
 /// at most `?` has no case.
-fn difference<const N: usize>(word: [u8; N], lower: [u8; N]) -> u64 {
+fn difference<const N: usize>(word: [u8; N], lower: [u8; N]) -> u128 {
     let (word, lower) = (number(word), number(lower));
     let case_of_letters = (lower & (EACH * 0x40)) >> 1;
     (word ^ lower) & !case_of_letters
 }
 
-fn number<const N: usize>(word: [u8; N]) -> u64 {
-    let mut wide = [0; 8];
+fn number<const N: usize>(word: [u8; N]) -> u128 {
+    let mut wide = [0; 16];
     wide[..N].copy_from_slice(&word);
-    u64::from_le_bytes(wide)
+    u128::from_le_bytes(wide)
 }
 
 /// Whether this may be the value of a field: visible characters, blanks, tabs, and bytes above 0x7f. Counted without a

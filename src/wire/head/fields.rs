@@ -182,6 +182,16 @@ impl Fields {
         memory.push(Entry { line, value, name_length, kind: name.kind(), is_plain: true });
     }
 
+    /// Adds the fields of a block, whose lines are copied in one piece.
+    pub fn append_block(&mut self, block: &FieldBlock) {
+        let memory = &mut *self.memory;
+        memory.reserve(block.text.len());
+        let shift = memory.text.len();
+        memory.text.extend_from_slice(&block.text);
+        assert!(memory.text.len() < MAX_TEXT, "the head is too long");
+        block.entries.iter().for_each(|entry| memory.push(entry.moved_by(shift)));
+    }
+
     /// Adds a field in place of all others with its name.
     pub fn insert<'n>(&mut self, name: impl Into<Name<'n>>, value: &[u8]) {
         let name = name.into();
@@ -336,6 +346,21 @@ impl Fields {
         self.memory.text.shrink_to_fit();
         self.memory.kept.shrink_to_fit();
         self.memory.entries.shrink_to_fit();
+    }
+}
+
+/// Fields that are added to many heads alike.
+#[derive(Debug)]
+pub struct FieldBlock {
+    text: Box<[u8]>,
+    entries: Box<[Entry]>,
+}
+
+impl From<&Fields> for FieldBlock {
+    fn from(fields: &Fields) -> Self {
+        let FieldTable { text, entries, .. } = &*fields.memory;
+        let entries = entries.iter().filter(|entry| !entry.is_removed());
+        Self { text: text.as_slice().into(), entries: entries.copied().collect() }
     }
 }
 

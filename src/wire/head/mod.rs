@@ -12,7 +12,7 @@ mod request;
 
 pub use self::field::{Field, Span};
 pub use self::field_name::{FieldName, InvalidFieldName, Name, is_token_byte, is_value};
-pub use self::fields::{Fields, InvalidField, write_line};
+pub use self::fields::{FieldBlock, Fields, InvalidField, write_line};
 pub use self::known_name::{KnownName, NameSet};
 pub use self::request::{InvalidTarget, RequestHead, ResponseHead, Scheme, Target};
 

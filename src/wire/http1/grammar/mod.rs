@@ -89,32 +89,39 @@ impl<'r> Lines<'r> {
     /// Where the next line ends, before its CR LF. `None`: it is not complete.
     #[inline]
     pub fn next_end(&mut self) -> Result<Option<usize>, InvalidLines> {
-        let Some(end) = self.next_control() else { return Ok(None) };
-        match &self.read[end..] {
-            [b'\r', b'\n', ..] => {
-                let feed = self.next_control();
-                debug_assert_eq!(feed, Some(end + LINE_END.len() - 1), "the LF is the next control character");
-                Ok(Some(end))
-            }
-            b"\r" => Ok(None),
-            _ => Err(InvalidLines::Malformed),
+        if self.controls == 0 && !self.search() {
+            return Ok(None);
         }
+        let end = self.next - BLOCK + self.controls.trailing_zeros() as usize;
+        match self.read[end..] {
+            [b'\r', b'\n', ..] => {}
+            [b'\r'] => return Ok(None),
+            _ => return Err(InvalidLines::Malformed),
+        }
+        self.controls &= self.controls - 1;
+        // The LF is the next control character, in this block or the one behind it.
+        if self.controls != 0 || self.search() {
+            self.controls &= self.controls - 1;
+        }
+        Ok(Some(end))
     }
 
-    #[inline]
-    fn next_control(&mut self) -> Option<usize> {
-        while self.controls == 0 {
-            self.controls = controls(self.read.get(self.next..).filter(|rest| !rest.is_empty())?);
+    /// Searches on, up to a block with control characters. Returns whether there is one. Most blocks hold a line end or two: not
+    /// inlined, so that the loop over lines is short.
+    #[inline(never)]
+    fn search(&mut self) -> bool {
+        while self.next < self.read.len() {
+            self.controls = controls(&self.read[self.next..]);
             self.next += BLOCK;
+            if self.controls != 0 {
+                return true;
+            }
         }
-        let position = self.next - BLOCK + self.controls.trailing_zeros() as usize;
-        self.controls &= self.controls - 1;
-        Some(position)
+        false
     }
 }
 
 /// The control characters but tabs among the first bytes, which are at least one.
-#[inline(never)]
 fn controls(bytes: &[u8]) -> u64 {
     if let Some(block) = bytes.first_chunk() {
         return controls_of(block);
