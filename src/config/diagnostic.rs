@@ -10,6 +10,7 @@ use serde::Serializer;
 use crate::config::secrets::{KnownSecrets, Place, SecretPart};
 use crate::config::source::{SourceRange, SourceText};
 use crate::words::secret;
+use crate::words::units::counted;
 
 /// Longer lines are written by programs, and showing them does not help.
 const MAX_EXCERPT: usize = 2000;
@@ -95,13 +96,13 @@ pub fn render(diagnostics: &[Diagnostic], colours: bool) -> String {
         text.push_str(&renderer.render(&[group(diagnostic)]));
         text.push_str("\n\n");
     }
-    if let [first, others @ ..] = diagnostics {
-        let noun = match first.severity {
-            Severity::Error => "mistake",
-            Severity::Warning => "warning",
-        };
-        let plural = if others.is_empty() { "" } else { "s" };
-        let _ = writeln!(text, "{} {noun}{plural}", diagnostics.len());
+    let counts = [(Severity::Error, "mistake"), (Severity::Warning, "warning")].map(|(severity, noun)| {
+        let count = diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity).count();
+        (count > 0).then(|| counted(count, noun))
+    });
+    let counts: Vec<_> = counts.into_iter().flatten().collect();
+    if !counts.is_empty() {
+        let _ = writeln!(text, "{}", counts.join(", "));
     }
     text
 }

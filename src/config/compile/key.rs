@@ -202,6 +202,9 @@ impl Compiler {
         };
         let help = match &error {
             InvalidSelector::Unknown(written) => selector_advice(written),
+            InvalidSelector::Later(_) => {
+                "`client_ip` counts clients, `{client_ip: {v4: 24, v6: 48}}` networks".to_owned()
+            }
             InvalidSelector::Nameless(kind) if kind == "descriptor" => {
                 "name it: `descriptor.remote_address`".to_owned()
             }

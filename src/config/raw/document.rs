@@ -75,6 +75,8 @@ section! {
     }
     later {
         "include" => "write what it includes into this file, and remove it",
+        "networks" => "remove it: `{client_ip: {v4: 24, v6: 48}}` counts clients by a wider network",
+        "captchas" => "remove it, and write `challenge: pow`, which asks no provider",
     }
     rules {
         grammar::filled(&["listen"]),
@@ -143,6 +145,15 @@ section! {
         crowdsec: FollowedLapi,
         /// The selector whose values the list holds, such as `header.x-api-key`. Default: the client's address.
         of: KeyPart,
+    }
+    later {
+        "url" => "fetch it into a file at times, and write `file:` with its name: it is read again when it changes",
+        "every" => "remove it: a `file` is read again when it changes",
+        "cache" => "remove it: a `file` is read again when it changes",
+        "ca" => "remove it: a `file` is read again when it changes",
+        "rdns" => "write the networks that the crawler's owner publishes, into `addresses` or a `file`",
+        "sha1" => "remove it",
+        "values" => "write them into a file, one on each line, and name it in `file`",
     }
     short {
         addresses => "{addresses: $}",

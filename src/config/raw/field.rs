@@ -138,14 +138,22 @@ pub fn entries<'n>(node: &'n Node, keys: &Keys, mistakes: &mut Mistakes) -> Opti
     Some(Entries { known: entries, misspelt })
 }
 
+/// The mistake of a key or a word of a later version.
+pub fn not_implemented(word: &str) -> String {
+    format!("`{word}` is not implemented in this version yet")
+}
+
 /// Reports an unknown key. Returns the key that was probably meant.
 fn refuse_unknown(name: &MapKey, keys: &Keys, mistakes: &mut Mistakes) -> Option<&'static str> {
     let key = name.text.as_str();
     if keys.known.contains(&key) {
         return None;
     }
-    if let Some((_, help)) = keys.later.iter().find(|(late, _)| *late == key) {
-        mistakes.report(name.at, format!("`{key}` is not implemented in this version yet"), *help);
+    let later = keys.later.iter().find(|(late, _)| *late == key).map(|(_, help)| *help);
+    if let Some(help) =
+        later.or_else(|| key.starts_with("x-").then_some("remove it: an anchor may stand where it is used first"))
+    {
+        mistakes.report(name.at, not_implemented(key), help);
         return None;
     }
     let meant = WORDS_OF_OTHERS.iter().filter(|(word, _)| *word == key).map(|(_, ours)| *ours);

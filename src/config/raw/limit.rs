@@ -84,6 +84,10 @@ section! {
     required {
         key => "write what is counted: `key: client_ip` counts each client, `key: []` all requests together",
     }
+    later {
+        "when" => "put the limit on a route of its own, whose `match` says which requests it is for",
+        "zone" => "remove it: a window is a span such as `1000/day`, wherever it begins",
+    }
     rules {
         grammar::one_of(&["rate", "concurrent"]),
         grammar::not_both("rate", "concurrent"),
@@ -102,6 +106,7 @@ section! {
 /// One or several rates in one text.
 impl ScalarValue for Rates {
     const EXPECTED: &'static str = "rates in one text";
+    const LATER: &'static [&'static str] = &["of"];
 
     fn instead() -> String {
         "write them with `;` between them: `rate: 1/second; 20/minute`".to_owned()

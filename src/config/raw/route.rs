@@ -84,6 +84,9 @@ section! {
     required {
         r#match => "write which requests it is for: `match: POST /login`, or `match: /*` for all",
     }
+    later {
+        "headers" => "remove it: the application, or a proxy beside it, can set the field",
+    }
     rules {
         grammar::filled(&["only"]),
     }
@@ -179,6 +182,9 @@ section! {
         /// The outcome of an answer that matches neither: `success`, `failure` or `neither`. Default: the opposite of
         /// the only one that is given, else `neither`.
         otherwise: Spanned<crate::rules::outcome::Outcome>,
+    }
+    later {
+        "pad" => "remove it",
     }
 }
 

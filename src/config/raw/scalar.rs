@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::grammar;
 use super::grammar::Bounds;
 use crate::config::diagnostic::Mistakes;
+use crate::config::raw::field::not_implemented;
 use crate::config::raw::forms::{BoundedValue, Form, InvalidValue, RawValue, Spanned, Text};
 use crate::config::yaml::{Content, Node};
 use crate::record::RouteSeries;
@@ -26,6 +27,9 @@ pub trait ScalarValue: Sized {
     /// What is expected, as in "expected ..., found a list".
     const EXPECTED: &'static str;
 
+    /// Keys of maps that a later version reads in its place.
+    const LATER: &'static [&'static str] = &[];
+
     /// The help for a list or a map in its place.
     fn instead() -> String {
         "write one value, without brackets or dashes".to_owned()
@@ -40,7 +44,11 @@ pub trait ScalarValue: Sized {
 impl<T: ScalarValue> RawValue for Spanned<T> {
     fn read(node: &Node, mistakes: &mut Mistakes) -> Option<Self> {
         let Content::Scalar(text) = &node.content else {
-            let message = format!("expected {}, found {}", T::EXPECTED, node.kind());
+            let later = T::LATER.iter().find(|key| node.has_key(key));
+            let message = match later {
+                Some(key) => not_implemented(key),
+                None => format!("expected {}, found {}", T::EXPECTED, node.kind()),
+            };
             mistakes.report(node.at, message, T::instead());
             return None;
         };
@@ -128,6 +136,7 @@ impl ScalarValue for bool {
 
 impl ScalarValue for u64 {
     const EXPECTED: &'static str = "a number";
+    const LATER: &'static [&'static str] = &["of", "answer"];
 
     fn parse(text: &str) -> Result<Self, InvalidValue> {
         if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -83,6 +83,7 @@ section! {
     }
     later {
         "http3" => "remove it: HTTP/3 clients also use HTTP/2",
+        "redirect" => "remove it, and let the application redirect",
     }
     rules {
         grammar::filled(&["from"]),

@@ -130,6 +130,11 @@ section! {
     required {
         servers => "write where the application is: `servers: [http://127.0.0.1:8000]`",
     }
+    later {
+        "max_requests" => "bound requests under way with a limit: `{key: [], concurrent: 40}`",
+        "queue" => "remove it: a limit denies what is beyond it, or holds it for a while with `then: {delay: 2s}`",
+        "headers" => "remove it: the application, or a proxy beside it, can set the field",
+    }
     short {
         url => "{servers: $}",
         anything => "{servers: [\"http://127.0.0.1:8000\"]}",

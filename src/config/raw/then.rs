@@ -40,6 +40,9 @@ section! {
         /// Names of webhooks in the `notify` section that get a message.
         notify: OneOrList<Text>,
     }
+    later {
+        "wait" => "write `delay`, which holds a request for as long as it says and then forwards it",
+    }
     rules {
         grammar::not_empty(),
         grammar::at_most_one(&["deny", "delay", "tarpit", "ban", "challenge"]),

@@ -101,6 +101,11 @@ pub struct MapKey {
 }
 
 impl Node {
+    /// Whether it is a map with this key.
+    pub fn has_key(&self, key: &str) -> bool {
+        matches!(&self.content, Content::Map(entries) if entries.iter().any(|(name, _)| name.text == key))
+    }
+
     /// The kind of the node, in the words of an error message.
     pub fn kind(&self) -> &'static str {
         match self.content {

@@ -260,6 +260,7 @@ impl FromStr for Selector {
             "param" => Self::Param,
             "jwt" => Self::Jwt,
             "descriptor" => Self::Descriptor,
+            "asn" | "country" | "ja4" => return Err(InvalidSelector::Later(text.to_owned())),
             _ => return Err(InvalidSelector::Unknown(text.to_owned())),
         };
         if name.is_empty() {
@@ -307,6 +308,8 @@ impl fmt::Display for Selector {
 pub enum InvalidSelector {
     #[error("unknown selector `{0}`")]
     Unknown(String),
+    #[error("`{0}` is not implemented in this version yet")]
+    Later(String),
     #[error("`{0}` needs a name, such as `{0}.username`")]
     Nameless(String),
     #[error("`{0}` is not a header name")]

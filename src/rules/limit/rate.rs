@@ -38,6 +38,8 @@ pub enum InvalidRate {
     SameWindow(Rate, Rate),
     #[error("`{0}` is not a rate")]
     Malformed(String),
+    #[error("spans of the calendar, as in `{0}`, are not implemented in this version yet")]
+    Calendar(String),
 }
 
 impl Help for InvalidRate {
@@ -52,6 +54,7 @@ impl Help for InvalidRate {
                 };
                 of_nginx(text).map_or_else(|| example.to_owned(), |rate| format!("write `{rate}`{beside}"))
             }
+            Self::Calendar(_) => "a window is a span such as `1000/day`, wherever it begins".to_owned(),
             Self::Missing => example.to_owned(),
             Self::Zero => {
                 "write a count of 1 or more, such as `1/minute`; to refuse a client always, put it on a list \
@@ -155,6 +158,9 @@ impl FromStr for Rate {
             return Err(malformed());
         }
         let window = after_per(rest).ok_or_else(malformed)?;
+        if window.get(..8).is_some_and(|word| word.eq_ignore_ascii_case("calendar")) {
+            return Err(InvalidRate::Calendar(text.to_owned()));
+        }
         let (multiple, unit) = number(window);
         if unit.is_empty() || !unit.chars().all(char::is_alphabetic) {
             return Err(malformed());

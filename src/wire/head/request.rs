@@ -251,11 +251,11 @@ impl Target {
             _ => Scheme::Other,
         });
         let authority = target.authority().map(|authority| {
+            // User information before `@` names no host, and readers differ about where it ends (RFC 9110, section 4.2.4).
             let authority = authority.as_str();
-            // User information before `@` is no part of the host.
-            let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-            fields.keep(host)
+            if authority.contains('@') { Err(InvalidTarget::Malformed) } else { Ok(fields.keep(authority)) }
         });
+        let authority = authority.transpose()?;
         Ok(Self { scheme, authority, ..Self::of_path(fields, whole) })
     }
 

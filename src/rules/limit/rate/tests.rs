@@ -81,6 +81,9 @@ fn a_wrong_rate_says_what_is_wrong() {
         refuses(text, &format!("`{text}` is not a rate, {EXAMPLES}"));
     }
     refuses("10r/s", "`10r/s` is not a rate, write `10/s`");
+    let span = "a window is a span such as `1000/day`, wherever it begins";
+    let calendar = "spans of the calendar, as in `9 per Calendar day`, are not implemented in this version yet";
+    refuses("9 per Calendar day", &format!("{calendar}, {span}"));
     refuses("10/1.5 minutes", &format!("`10/1.5 minutes` is not a rate, {EXAMPLES}"));
 }
 

@@ -33,7 +33,7 @@ pub(super) fn begins_like_index(segment: &[u8]) -> bool {
 
 /// The other readings of a canonical path that names scripts. A server that hands the rest of the path to a script
 /// reads the script alone (`/login.php` for `/login.php/x`). An application whose front controller it is reads the path
-/// without it (`/login` for `/index.php/login`, `/a` for `/a/index.php`).
+/// without it (`/login` for `/index.php/login`, `/a` for `/a/index.php`), and so may be `/index.php/login.php/x` `/login.php`.
 pub(super) fn readings(path: &str, mut found: impl FnMut(&str)) {
     let mut scripts = segments(path).filter(|segment| segment.end < path.len() && is_script(segment.of(path)));
     if let Some(first) = scripts.next() {
@@ -42,6 +42,10 @@ pub(super) fn readings(path: &str, mut found: impl FnMut(&str)) {
             let alone = &path[..script.end];
             found(alone);
             directory(alone).into_iter().for_each(&mut found);
+            if script.end > first.end {
+                // An application may run another script than the front controller that stands before it.
+                found(&joined(alone, first.start, first.end));
+            }
             last = script;
         }
         found(&joined(path, first.start, first.end));
@@ -234,7 +238,7 @@ mod tests {
         check("/a/login.cgi/x/y", &["/a/login.cgi", "/a/x/y"]);
         check("/Login.PHP7/x", &["/Login.PHP7", "/x"]);
         check("/a.php/b.php", &["/a.php", "/b.php"]);
-        check("/a.php/b/c.php/d", &["/a.php", "/a.php/b/c.php", "/b/c.php/d", "/d"]);
+        check("/a.php/b/c.php/d", &["/a.php", "/a.php/b/c.php", "/b/c.php", "/b/c.php/d", "/d"]);
     }
 
     #[test]

@@ -114,6 +114,8 @@ fn a_script_in_any_spelling_is_a_reading() {
     has("/wp-login.php%20/x", "/wp-login.php");
     has("/wp-login.php%00/x.php", "/x.php");
     has("/x/..%2findex.php/login", "/login");
+    has("/index.php/wp-login.php/a", "/wp-login.php");
+    has("/index.php/wp-login.php;a/b", "/wp-login.php");
     has("/index.php", "/");
     assert!(RequestPath::new("/wp-login.php").readings().is_empty());
 }
