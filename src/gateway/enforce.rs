@@ -20,6 +20,7 @@ use crate::gateway::admit::Admitted;
 use crate::gateway::body::RequestBody;
 use crate::gateway::decide::request::{DecideError, FinalAction, FinalDecision};
 use crate::listen::{Connection, OnUpgrade, Response};
+use crate::record::kept_requests::KeptCause;
 use crate::rules::decision::{Denial, Penalty};
 use crate::rules::limit::LimitId;
 use crate::rules::route::UpstreamId;
@@ -123,7 +124,7 @@ async fn tarpit(
     exchange.facts.head.fields.shrink();
     match exchange.worker.held_requests.hold(connection, span, live.settings.max_held).await {
         HoldEnd::Completed | HoldEnd::ShuttingDown => {}
-        HoldEnd::TooMany => exchange.deny_instead_of_holding(&denial),
+        HoldEnd::TooMany => exchange.deny_instead_of_holding(&denial, KeptCause::TooManyHeld),
         HoldEnd::ClientLeft => {
             drop((exchange, body));
             return never_answer().await;
@@ -143,19 +144,19 @@ async fn delay(
     (limit, span): (LimitId, Duration),
 ) -> Result<(Pooled<Exchange>, RequestBody), Response<ResponseBody>> {
     exchange.facts.head.fields.shrink();
-    match exchange.worker.held_requests.hold(connection, span, live.settings.max_held).await {
-        HoldEnd::Completed => Ok((exchange, body)),
-        HoldEnd::TooMany | HoldEnd::ShuttingDown => {
-            let denial = Denial::instead_of_delay(&live.policy, exchange.decided().route, limit, span);
-            exchange.deny_instead_of_holding(&denial);
-            let is_body_read = body.discard().await;
-            Err(reply::deny(exchange, live, is_body_read, &denial))
-        }
+    let cause = match exchange.worker.held_requests.hold(connection, span, live.settings.max_held).await {
+        HoldEnd::Completed => return Ok((exchange, body)),
+        HoldEnd::TooMany => KeptCause::TooManyHeld,
+        HoldEnd::ShuttingDown => KeptCause::NotHeldAtTheEnd,
         HoldEnd::ClientLeft => {
             drop((exchange, body));
-            never_answer().await
+            return never_answer().await;
         }
-    }
+    };
+    let denial = Denial::instead_of_delay(&live.policy, exchange.decided().route, limit, span);
+    exchange.deny_instead_of_holding(&denial, cause);
+    let is_body_read = body.discard().await;
+    Err(reply::deny(exchange, live, is_body_read, &denial))
 }
 
 // Requests that a limit holds: each costs a timer and no thread, and ends when its client leaves.

@@ -15,6 +15,7 @@ use crate::gateway::fault::{CallFault, Fault};
 use crate::gateway::headers;
 use crate::listen::{InterimSender, RefusedHead};
 use crate::record::DecisionLabel;
+use crate::record::kept_requests::KeptCause;
 use crate::record::spans::RequestTrace;
 use crate::rules::client::Identity;
 use crate::rules::decision::{CarriedSessions, Denial};
@@ -106,9 +107,9 @@ impl Exchange {
     }
 
     /// The request cannot be held, so the limit that would have held it denies it.
-    pub fn deny_instead_of_holding(&mut self, denial: &Denial) {
+    pub fn deny_instead_of_holding(&mut self, denial: &Denial, cause: KeptCause) {
         if let Some(decided) = &mut self.decided {
-            decided.set_denied_instead_of_held(denial);
+            decided.set_denied_instead_of_held(denial, cause);
         }
     }
 

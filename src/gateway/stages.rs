@@ -13,7 +13,7 @@ use crate::gateway::fault::CallFault;
 use crate::gateway::headers;
 use crate::listen::Connection;
 use crate::record::attacks::SignInAttempt;
-use crate::record::kept_requests::KeptRequest;
+use crate::record::kept_requests::{KeptCause, KeptRequest};
 use crate::record::{AppliedLimit, DecisionLabel, ObservedOutcome, RequestRecord, TraceId, UpstreamRecord};
 use crate::rules::client::Identity;
 use crate::rules::decision::{Denial, DenialCause, LimitReports, ListChallenge, Pass, Policy};
@@ -281,12 +281,12 @@ impl Decided {
     }
 
     /// The request cannot be held, so the limit that would have held it denies it.
-    pub fn set_denied_instead_of_held(&mut self, denial: &Denial) {
+    pub fn set_denied_instead_of_held(&mut self, denial: &Denial, cause: KeptCause) {
         self.label = DecisionLabel::Denied;
         self.retry_after = retry_after(denial);
         if let Some(limit) = denial.limit {
             self.report.set_denied(limit);
-            self.story.iter_mut().for_each(|story| story.set_denied(limit));
+            self.story.iter_mut().for_each(|story| story.set_denied(limit, cause));
         }
     }
 }

@@ -194,6 +194,12 @@ fn a_store_without_room_for_new_clients_is_named() {
     let ask = |client: usize| gateway.get("/").from(&format!("127.0.1.{client}")).status();
     assert_eq!((1..=5).map(|client| [ask(client), ask(client)]).collect::<Vec<_>>(), [[200, 429]; 5]);
     assert_eq!(advice(&gateway), Vec::<Value>::new());
-    assert_eq!(ask(9), 429, "it has sent nothing before");
+    let denied = gateway.get("/").from("127.0.1.9").send();
+    assert_eq!(denied.status, 429, "it has sent nothing before");
+    let id = denied.header("x-request-id").expect("an id");
+    let story = gateway.admin_request("GET", &format!("/api/v1/requests/{id}")).send().json();
+    let sentence = story["sentence"].as_str().expect("a sentence");
+    assert!(sentence.contains("for 127.0.1.9, and the store has no room to count it: "), "{sentence}");
+    assert_eq!(story["limits"][0]["rates"], serde_json::json!([]), "nothing was counted");
     eventually("it is named", || kinds(&gateway) == ["store_full"]);
 }

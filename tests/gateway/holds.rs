@@ -75,6 +75,10 @@ fn beyond_the_bound_nobody_is_held_and_all_are_denied_at_once() {
         assert_eq!(denial.status, 429);
         let retry_after = denial.header("retry-after").expect("a wait");
         assert!(wait.is_none_or(|wait| wait == retry_after), "{retry_after}");
+        let id = denial.header("x-request-id").expect("an id");
+        let why = gateway.run(&["why", id]).stdout;
+        let cause = "; it was to be held, and as many requests are held as `server.max_held` allows";
+        assert!(why.contains(cause), "{why}");
         let line = gateway.log_line("/beyond");
         assert_eq!((line["decision"].as_str(), line["limit"].as_str()), (Some("denied"), Some("slow")));
         drop(waiting);

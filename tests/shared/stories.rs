@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::site::{Site, alone};
+use crate::site::{Site, alone, store_up};
 use crate::support::{Gateway, RedisServer, Request, Stopwatch, eventually};
 use crate::together::{RULES, json_of, login, story};
 
@@ -86,4 +86,23 @@ fn how_a_key_stands_that_other_gateways_count_is_told_by_redis_alone() {
     };
     assert_eq!(counted(&answers[2]), [json!(2), json!(2)]);
     assert_eq!(counted(&answers[3]), [json!(2), json!(null)]);
+}
+
+#[test]
+fn a_denial_by_a_part_of_a_limit_does_not_say_that_all_of_it_was_counted() {
+    let _alone = alone();
+    let mut site = Site::start(1, "", "  nodes: 2", RULES);
+    site.redis.kill();
+    eventually("Redis is away", || !store_up(&site.gateways[0]));
+    let answers = [(); 2].map(|()| login(&site.gateways[0]));
+    assert_eq!(answers.each_ref().map(|answer| answer.status), [200, 429]);
+    let told = story(&site.gateways[0], &answers[1]);
+    let sentence = told["sentence"].as_str().expect("a sentence");
+    assert!(
+        sentence.contains(", and the part of that which this gateway grants while Redis does not answer"),
+        "{told}"
+    );
+    assert_eq!(told["limits"][0]["rates"], json!([]));
+    site.redis.restart();
+    eventually("Redis is back", || store_up(&site.gateways[0]));
 }

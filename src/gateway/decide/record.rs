@@ -164,7 +164,7 @@ pub(in crate::gateway) fn keep_denial(
 /// Adds what each limit made of the request, and counts it under the key of each.
 fn add_limits(kept: &mut KeptRequest, met: &mut [MetLimit], live: &Snapshot, plan: &impl ShownPlan, store: &AnyStore) {
     let (now, shadow) = (kept.facts.decided, |limit| live.policy.limit(limit).shadow);
-    for &mut MetLimit { limit, key, applied, ref mut standings } in met {
+    for &mut MetLimit { limit, key, applied, ref mut standings, grounds } in met {
         let key = key.map(|hash| {
             // A key that was counted before has its readable form: the requests of a flood do not make it each.
             let key = || Arc::new(plan.operator_key(&store.hashers(), limit, hash).unwrap_or_default());
@@ -175,7 +175,7 @@ fn add_limits(kept: &mut KeptRequest, met: &mut [MetLimit], live: &Snapshot, pla
                 keys.count_met(hash, now, key)
             }
         });
-        kept.limits.push(KeptLimit { limit, key, applied, standings: mem::take(standings) });
+        kept.limits.push(KeptLimit { limit, key, applied, standings: mem::take(standings), grounds });
     }
 }
 

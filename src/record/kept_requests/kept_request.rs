@@ -53,7 +53,7 @@ pub struct DecisionFacts {
     pub unread: Option<&'static str>,
 }
 
-/// The cause that denied or held a request, if it has no name.
+/// The cause that denied or held a request, beside rules with a name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum KeptCause {
     /// A limit, a list, a ban, or that the client is on no list.
@@ -62,6 +62,10 @@ pub enum KeptCause {
     TooManyValues,
     /// The route of a domain denies such descriptors.
     DeniedDescriptor,
+    /// A limit was to hold it, and as many are held as may be.
+    TooManyHeld,
+    /// A limit was to hold it, and the gateway was shutting down.
+    NotHeldAtTheEnd,
 }
 
 /// A limit that the request met, with its readable key.
@@ -95,7 +99,8 @@ impl KeptRequest {
     }
 
     /// The limit that was to hold it denies it, and does nothing besides.
-    pub fn set_denied(&mut self, limit: LimitId) {
+    pub fn set_denied(&mut self, limit: LimitId, cause: KeptCause) {
+        self.facts.cause = cause;
         for met in self.limits.iter_mut().filter(|met| met.limit == limit) {
             met.applied = Some(ActionSeverity::Deny);
         }

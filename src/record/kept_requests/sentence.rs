@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::{KeptCause, KeptLimit, KeptRequest, LimitFacts, Viewer};
 use crate::record::DecisionLabel;
+use crate::rules::decision::Grounds;
 use crate::rules::limit::{Rate, Standing};
 use crate::words::clock::Timestamp;
 use crate::words::units::counted;
@@ -30,8 +31,13 @@ pub(super) fn sentence(request: &KeptRequest, viewer: Viewer) -> String {
         }
         _ => String::new(),
     };
+    let not_held = match facts.cause {
+        KeptCause::TooManyHeld => "; it was to be held, and as many requests are held as `server.max_held` allows",
+        KeptCause::NotHeldAtTheEnd => "; it was to be held, and the gateway was shutting down",
+        KeptCause::Rule | KeptCause::TooManyValues | KeptCause::DeniedDescriptor => "",
+    };
     let unread = facts.unread.map(|reason| format!(" A part of it was not understood: {reason}."));
-    format!("{what}: {why}{end}.{}", unread.unwrap_or_default())
+    format!("{what}: {why}{not_held}{end}.{}", unread.unwrap_or_default())
 }
 
 fn of_limit(request: &KeptRequest, met: &KeptLimit, limit: &LimitFacts, viewer: Viewer) -> String {
@@ -49,19 +55,27 @@ fn of_limit(request: &KeptRequest, met: &KeptLimit, limit: &LimitFacts, viewer: 
         let end = request.facts.frees_at.map(|end| format!(" until {}", clock_time(end, request.facts.came)));
         return format!("the limit {name} has banned {key}{} (ban {ban})", end.unwrap_or_default());
     }
-    if let Some(most) = limit.concurrent {
+    if let (Grounds::Count, Some(most)) = (met.grounds, limit.concurrent) {
         let under_way = if most.get() == 1 { "one was" } else { "so many were" };
         let most = counted(most.get(), "request");
         return format!("the limit {name} allows {most} at a time for {key}, and {under_way} under way");
     }
     let standings = limit.rates.iter().zip(&met.standings);
     let full: Vec<_> = standings.filter(|(_, standing)| is_full(standing)).map(|(rate, _)| rate).collect();
-    if full.is_empty() {
-        let allowed = rates_words(&limit.rates.iter().collect::<Vec<_>>(), &limit.counted);
-        return format!("the limit {name} allows {allowed} for {key}, and there was no room for it");
-    }
-    let allowed = rates_words(&full, &limit.counted);
-    format!("the limit {name} allows {allowed} for {key}, and so many were counted")
+    let shown = if full.is_empty() { limit.rates.iter().collect() } else { full.clone() };
+    let allowed = match limit.concurrent {
+        Some(most) => format!("{} at a time", counted(most.get(), "request")),
+        None => rates_words(&shown, &limit.counted),
+    };
+    let because = match met.grounds {
+        Grounds::Count if full.is_empty() => "there was no room for it",
+        Grounds::Count => "so many were counted",
+        Grounds::StoreFull => {
+            "the store has no room to count it: as many keys as `store.memory.max_keys` allows are being denied"
+        }
+        Grounds::Part => "the part of that which this gateway grants while Redis does not answer has no room for it",
+    };
+    format!("the limit {name} allows {allowed} for {key}, and {because}")
 }
 
 fn without_limit(request: &KeptRequest) -> String {
@@ -72,7 +86,7 @@ fn without_limit(request: &KeptRequest) -> String {
             let route = request.route().unwrap_or_default();
             return format!("the route {route} denies such descriptors by its configuration, whatever was counted");
         }
-        KeptCause::Rule => {}
+        KeptCause::Rule | KeptCause::TooManyHeld | KeptCause::NotHeldAtTheEnd => {}
     }
     match (request.list(), request.ban(), request.route()) {
         (Some(list), ..) if request.decision == DecisionLabel::Challenged => {

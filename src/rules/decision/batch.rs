@@ -97,6 +97,21 @@ pub struct VerdictOf<G> {
     pub charged: Option<ChargedOf<G>>,
     /// The limit does not hold for this known client: the store has charged nothing.
     pub is_exempt: bool,
+    /// Not sent: another process tells no story of it.
+    #[serde(skip)]
+    pub grounds: Grounds,
+}
+
+/// What a verdict follows from.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Grounds {
+    /// What was counted under the key.
+    #[default]
+    Count,
+    /// The store has no room to remember the key.
+    StoreFull,
+    /// The part of the limit that this gateway grants while the shared store is away.
+    Part,
 }
 
 /// A verdict of this process.
@@ -275,9 +290,9 @@ impl Charge<'_> {
 impl<G> VerdictOf<G> {
     /// The same with a reservation that is made of this one.
     pub fn with_reservation<H>(&self, make: impl FnOnce(&G) -> H) -> VerdictOf<H> {
-        let Self { retry_after, ref standings, ref charged, is_exempt } = *self;
+        let Self { retry_after, ref standings, ref charged, is_exempt, grounds } = *self;
         let charged = charged.as_ref().map(|charged| charged.with_reservation(make));
-        VerdictOf { retry_after, standings: standings.clone(), charged, is_exempt }
+        VerdictOf { retry_after, standings: standings.clone(), charged, is_exempt, grounds }
     }
 }
 
@@ -330,7 +345,7 @@ impl OwnedSettlement {
 impl Verdict {
     /// The verdict on a charge that does not hold for a known client.
     pub fn exempt() -> Self {
-        Self { retry_after: None, standings: Standings::new(), charged: None, is_exempt: true }
+        Self { retry_after: None, standings: Standings::new(), charged: None, is_exempt: true, grounds: Grounds::Count }
     }
 
     pub fn passes(&self) -> bool {

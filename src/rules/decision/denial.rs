@@ -9,7 +9,7 @@ use smallvec::{SmallVec, smallvec};
 use super::enter::ListChallenge;
 use super::{LimitReports, PendingOutcome, Policy};
 use crate::rules::decision::plan::PlannedCharges;
-use crate::rules::decision::{FoundKey, Verdict};
+use crate::rules::decision::{FoundKey, Grounds, Verdict};
 use crate::rules::key::KeyHash;
 use crate::rules::limit::{Action, ActionSeverity, DenyResponse, Detail, Limit, LimitId, Standing, Standings};
 use crate::rules::route::RouteId;
@@ -143,8 +143,10 @@ pub struct MetLimit<K = KeyHash> {
     pub key: Option<K>,
     /// The action of the limit. `None`: it lets the request pass. A shadow limit does not act.
     pub applied: Option<ActionSeverity>,
-    /// Where the key stands, one standing for each rate. Empty where it was not counted, and for `concurrent`.
+    /// Where the key stands, one standing for each rate. Empty where that is not known, and for `concurrent`.
     pub standings: Standings,
+    /// What it was decided by. Only a count tells where the key stands.
+    pub grounds: Grounds,
 }
 
 // How one limit decided, over all keys that it counts a request under.
@@ -168,6 +170,8 @@ pub(super) struct LimitRuling<'p, 'v> {
     pub(super) tightest: Option<KeyHash>,
     /// Where the key with the least left stands; empty where no key was counted.
     pub(super) standings: &'v [Standing],
+    /// Of the verdict on the key that denies it, else of the one with the least left.
+    grounds: Grounds,
 }
 
 /// How long until a limit would let a request pass, shortest first.
@@ -202,6 +206,7 @@ impl<'p, 'v> LimitRuling<'p, 'v> {
         let mut denies = if outright { Some(RetryWait::Forever) } else { ban.map(|ban| RetryWait::For(ban.left)) };
         let mut key = ban.map(|ban| ban.key);
         let mut tightest: Option<(KeyHash, &Verdict)> = None;
+        let mut denied_by = None;
         let charges = &charges.batch.charges;
         while let (Some(charge), Some(verdict)) = (charges.get(*next), verdicts.get(*next))
             && usize::from(charge.limit) == number
@@ -213,7 +218,7 @@ impl<'p, 'v> LimitRuling<'p, 'v> {
             // Requests that were counted since do not change the length of a ban.
             if let Some(wait) = verdict.retry_after.map(RetryWait::For).filter(|_| !banned) {
                 if key.is_none() || denies.is_none_or(|longest| wait > longest) {
-                    key = Some(charge.key);
+                    (key, denied_by) = (Some(charge.key), Some(verdict.grounds));
                 }
                 denies = denies.max(Some(wait));
             }
@@ -225,10 +230,11 @@ impl<'p, 'v> LimitRuling<'p, 'v> {
             return None;
         }
         let standings = tightest.map_or(&[][..], |(_, verdict)| &verdict.standings);
+        let grounds = denied_by.or(tightest.map(|(_, verdict)| verdict.grounds)).unwrap_or_default();
         let tightest = tightest.map(|(key, _)| key);
         let limit = policy.limit(planned.limit);
         let found = planned.found;
-        Some(Self { id: planned.limit, limit, denies, outright, found, banned, key, tightest, standings })
+        Some(Self { id: planned.limit, limit, denies, outright, found, banned, key, tightest, standings, grounds })
     }
 
     /// Whether it denies the request. Shadow limits deny nothing, and a limit that delays denies only what it does not
@@ -277,7 +283,11 @@ impl<'p, 'v> LimitRuling<'p, 'v> {
             limit: self.id,
             key: self.key.or(self.tightest),
             applied: self.applied(),
-            standings: Standings::from_slice(self.standings),
+            standings: match self.grounds {
+                Grounds::Count => Standings::from_slice(self.standings),
+                Grounds::StoreFull | Grounds::Part => Standings::new(),
+            },
+            grounds: self.grounds,
         }
     }
 

@@ -19,7 +19,7 @@ pub mod policy;
 pub mod report;
 
 pub use self::batch::{
-    Batch, BatchOf, Charge, ChargeOf, OwnedBatch, OwnedSettlement, OwnedVerdict, SessionChange, SessionHashes,
+    Batch, BatchOf, Charge, ChargeOf, Grounds, OwnedBatch, OwnedSettlement, OwnedVerdict, SessionChange, SessionHashes,
     Settlement, SignIn, Verdict, Verdicts,
 };
 pub use self::carried_sessions::{CarriedSessions, GainedSessions};

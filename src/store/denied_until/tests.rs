@@ -3,7 +3,7 @@ mod random;
 use std::num::NonZeroU32;
 
 use super::*;
-use crate::rules::decision::batch::{Charged, Force, Items, Ledger};
+use crate::rules::decision::batch::{Charged, Force, Grounds, Items, Ledger};
 use crate::rules::limit::{Algorithm, Count, Rates};
 use crate::store::MemoryStore;
 use crate::store::memory::MemorySettings;
@@ -31,7 +31,13 @@ fn seconds(seconds: u64) -> Duration {
 
 fn denied_for(wait: u64) -> [Option<Verdict>; 1] {
     let standings = smallvec::smallvec![Standing { remaining: 0, reset: seconds(wait) }];
-    [Some(Verdict { retry_after: Some(seconds(wait)), standings, charged: None, is_exempt: false })]
+    [Some(Verdict {
+        retry_after: Some(seconds(wait)),
+        standings,
+        charged: None,
+        is_exempt: false,
+        grounds: Grounds::Count,
+    })]
 }
 
 /// A subscribed table in which these keys are denied for so many seconds from second 100 on.
@@ -147,7 +153,8 @@ fn a_slot_in_flight_may_come_back_at_any_time() {
     let denied = DeniedUntil::new(1000);
     denied.subscribed();
     let standings = smallvec::smallvec![];
-    let verdict = Verdict { retry_after: Some(seconds(1)), standings, charged: None, is_exempt: false };
+    let verdict =
+        Verdict { retry_after: Some(seconds(1)), standings, charged: None, is_exempt: false, grounds: Grounds::Count };
     denied.note(&batch([charge(1, &rule)]), &[Some(verdict)], at(100), denied.epoch(), |_| false);
     assert!(denied.answer(&batch([charge(1, &rule)]), at(100)).is_none());
 }
@@ -219,7 +226,7 @@ fn a_request_that_passes_after_all_ends_a_denial() {
     let denied = knowing(&[(1, 30)], &rule);
     let one = batch([charge(1, &rule)]);
     let standings = smallvec::smallvec![Standing { remaining: 4, reset: seconds(60) }];
-    let passed = Verdict { retry_after: None, standings, charged: None, is_exempt: false };
+    let passed = Verdict { retry_after: None, standings, charged: None, is_exempt: false, grounds: Grounds::Count };
     denied.note(&one, &[Some(passed)], at(101), denied.epoch(), |_| false);
     assert!(denied.known(&one.charges[0], at(101)).is_none());
 }
@@ -238,7 +245,16 @@ fn a_charge_of_several_values_ends_the_denial_of_one() {
     assert_eq!(waits(&denied, &asked(&[1]), at(100)), Some(vec![Some(30)]));
     let charged = Charged { moment: at(100), ledger: Ledger::Shared, fresh: Items::new(), reservation: None };
     let standings = smallvec::smallvec![Standing { remaining: 0, reset: seconds(30) }];
-    note(&[2, 3], &[Some(Verdict { retry_after: None, standings, charged: Some(charged), is_exempt: false })]);
+    note(
+        &[2, 3],
+        &[Some(Verdict {
+            retry_after: None,
+            standings,
+            charged: Some(charged),
+            is_exempt: false,
+            grounds: Grounds::Count,
+        })],
+    );
     assert!(denied.answer(&asked(&[1]), at(100)).is_none());
 }
 

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use super::store::Failover;
 use crate::rules::decision::batch::{Force, KnownClientKey};
-use crate::rules::decision::{Batch, Charge, Verdict};
+use crate::rules::decision::{Batch, Charge, Grounds, Verdict};
 use crate::rules::key::KeyHash;
 use crate::rules::limit::{Algorithm, OnFailure, Rate, Rates, Rule};
 use crate::store::parts::Part;
@@ -151,7 +151,11 @@ impl Failover {
                 }
             }
             let answers = if is_denied { self.local.deny_now(&batch) } else { self.local.decide_now(&batch) };
-            at.into_iter().zip(answers).for_each(|(place, answer)| verdicts[place] = Some(answer));
+            for (place, answer) in at.into_iter().zip(answers) {
+                let is_by_part = !part.is_whole() && answer.grounds == Grounds::Count;
+                let grounds = if is_by_part { Grounds::Part } else { answer.grounds };
+                verdicts[place] = Some(Verdict { grounds, ..answer });
+            }
         }
     }
 }
@@ -190,7 +194,7 @@ fn exempt(local_batch: &Batch<'_>, verdicts: &mut PartialVerdicts) {
 
 /// The verdict of a limit whose part at this gateway is too small for one request.
 fn without_part() -> Verdict {
-    Verdict { retry_after: Some(PARTS_SETTLE), is_exempt: false, ..Verdict::exempt() }
+    Verdict { retry_after: Some(PARTS_SETTLE), is_exempt: false, grounds: Grounds::Part, ..Verdict::exempt() }
 }
 
 fn uncounted() -> Verdict {

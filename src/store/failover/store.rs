@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::rules::decision::batch::{Charged, Ledger};
-use crate::rules::decision::{Batch, Charge, Settlement, Verdict};
+use crate::rules::decision::{Batch, Charge, Grounds, Settlement, Verdict};
 use crate::rules::key::{KeyHash, KeyHasher};
 use crate::rules::limit::{Algorithm, Rule};
 use crate::store::any_store::Nodes;
@@ -249,7 +249,7 @@ impl Failover {
             standings.into_iter().zip(counted).map(|(known, counted)| known.unwrap_or(counted)).collect()
         };
         let retry_after = Some(self.local.unsettled().shortened(charge, retry_after));
-        Verdict { retry_after, standings, charged: None, is_exempt: false }
+        Verdict { retry_after, standings, charged: None, is_exempt: false, grounds: Grounds::Count }
     }
 
     /// Decides a batch of which leases have paid nothing.

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 pub use self::held::{HeldLeases, ReturnedLease};
 use crate::rules::decision::batch::{Charged, Force, Items, Ledger};
-use crate::rules::decision::{Batch, Charge, Verdict};
+use crate::rules::decision::{Batch, Charge, Grounds, Verdict};
 use crate::rules::key::KeyHash;
 use crate::rules::limit::{Rule, Standing, Standings};
 use crate::words::clock::Timestamp;
@@ -164,7 +164,7 @@ impl Drop for SpentLeases<'_, '_, '_> {
 
 fn paid(standings: Standings, moment: Timestamp) -> Verdict {
     let charged = Charged { moment, ledger: Ledger::Leased, fresh: Items::new(), reservation: None };
-    Verdict { retry_after: None, standings, charged: Some(charged), is_exempt: false }
+    Verdict { retry_after: None, standings, charged: Some(charged), is_exempt: false, grounds: Grounds::Count }
 }
 
 // Units that were leased in one call.

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::store::{CountsMoved, LockedShards, MemoryStore};
 use crate::rules::decision::batch::{Charged, Force, Items, Ledger};
-use crate::rules::decision::{Batch, Charge, Settlement, Verdict, Verdicts};
+use crate::rules::decision::{Batch, Charge, Grounds, Settlement, Verdict, Verdicts};
 use crate::rules::key::KeyHash;
 use crate::rules::limit::{Rule, Standing, State};
 use crate::store::memory::shard::Shard;
@@ -306,6 +306,7 @@ impl<'b, 'p> ChargeEvaluation<'b, 'p> {
             }
             (None, _) => State::fresh(rule).standings(rule, now),
         };
-        Verdict { retry_after, standings, charged, is_exempt: false }
+        let grounds = if self.turned_away { Grounds::StoreFull } else { Grounds::Count };
+        Verdict { retry_after, standings, charged, is_exempt: false, grounds }
     }
 }

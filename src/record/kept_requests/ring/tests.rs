@@ -12,6 +12,7 @@ use super::super::{DecisionFacts, KeptCause, KeptLimit, PolicyFacts, RequestStor
 use super::*;
 use crate::record::kept_requests::ring::OLDER;
 use crate::record::{DecisionLabel, RequestRecord};
+use crate::rules::decision::Grounds;
 use crate::rules::key::OperatorKey;
 use crate::rules::limit::{ActionSeverity, LimitId, Standing};
 use crate::rules::route::RouteId;
@@ -70,6 +71,7 @@ impl Told {
             key: left.as_ref().map(|_| Arc::new(OperatorKey::of_client(IpAddr::from(self.client).into()))),
             applied: (limit == 0).then_some(ActionSeverity::Deny),
             standings: left.iter().flatten().map(standing).collect(),
+            grounds: Grounds::Count,
         });
         let record = RequestRecord {
             request_id: &self.id,

@@ -21,6 +21,7 @@ fn limit(rates: &str) -> (LimitFacts, KeptLimit) {
         standings: rates.as_slice().iter().map(|_| Standing { remaining: 0, reset: Duration::from_secs(37) }).collect(),
         key: Some(Arc::new(OperatorKey { parts })),
         applied: Some(ActionSeverity::Deny),
+        grounds: Grounds::Count,
     };
     (LimitFacts { rates: rates.as_slice().to_vec(), ..limit_facts("login-pace") }, met)
 }

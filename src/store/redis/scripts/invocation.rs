@@ -10,7 +10,7 @@ use super::constants::{LEASE, Purpose};
 use super::text::{Deciding, Script};
 use super::{encode, text};
 use crate::rules::decision::batch::{Charged, Items, KnownClientKey, Ledger};
-use crate::rules::decision::{Charge, Verdict};
+use crate::rules::decision::{Charge, Grounds, Verdict};
 use crate::rules::key::KeyHash;
 use crate::rules::limit::{Rule, Standing, Standings};
 use crate::store::leases::{LeaseRequest, ReturnedLease};
@@ -296,7 +296,13 @@ pub(in crate::store::redis) fn read(value: &Value, charges: &[&Charge<'_>]) -> O
             _ => Items::new(),
         };
         let taken = since.map(|moment| Charged { moment, ledger: Ledger::Shared, fresh, reservation: None });
-        verdicts.push(Verdict { retry_after: span(waits), standings, charged: taken, is_exempt: false });
+        verdicts.push(Verdict {
+            retry_after: span(waits),
+            standings,
+            charged: taken,
+            is_exempt: false,
+            grounds: Grounds::Count,
+        });
     }
     let leased: SmallVec<[u32; 4]> = numbers.map(|number| u32::try_from(number?).ok()).collect::<Option<_>>()?;
     let is_leasable = |(charge, verdict): &(&&Charge<'_>, &Verdict)| charge.rule.may_be_leased() && !verdict.is_exempt;

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use smallvec::smallvec;
 
-use crate::rules::decision::batch::{Charged, Force, Items, Ledger};
+use crate::rules::decision::batch::{Charged, Force, Grounds, Items, Ledger};
 use crate::rules::decision::{Batch, Charge, Verdict};
 use crate::rules::key::KeyHash;
 use crate::rules::limit::{Algorithm, Count, Rule, Standing};
@@ -31,6 +31,7 @@ fn verdicts(passes: &[Option<bool>]) -> Vec<Option<Verdict>> {
         standings: smallvec![],
         charged: passes.then(charged),
         is_exempt: false,
+        grounds: Grounds::Count,
     };
     passes.iter().map(|passes| passes.map(verdict)).collect()
 }

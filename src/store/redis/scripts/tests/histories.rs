@@ -11,7 +11,7 @@ use proptest::sample::select;
 use proptest::test_runner::{Config, TestRunner};
 
 use super::server::Keys;
-use crate::rules::decision::{Charge, Verdict};
+use crate::rules::decision::{Charge, Grounds, Verdict};
 use crate::rules::key::KeyHash;
 use crate::rules::limit::{Algorithm, AlgorithmName, Count, Rate, Rates, Rule, State};
 use crate::store::redis::scripts::Purpose;
@@ -102,7 +102,16 @@ fn play(keys: &mut Keys, key: KeyHash, algorithms: &[Algorithm], steps: &[Step])
 
 fn verdict(state: &State, rule: &Rule, opens: Option<Timestamp>, now: Timestamp) -> Verdict {
     let retry_after = opens.map(|opens| opens.since(now));
-    shortened(Verdict { retry_after, standings: state.standings(rule, now), charged: None, is_exempt: false }, now)
+    shortened(
+        Verdict {
+            retry_after,
+            standings: state.standings(rule, now),
+            charged: None,
+            is_exempt: false,
+            grounds: Grounds::Count,
+        },
+        now,
+    )
 }
 
 /// A verdict without its charge, which is compared separately, and with spans cut to those that are exact in scripts.
