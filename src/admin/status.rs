@@ -20,8 +20,8 @@ use crate::admin::health::store;
 use crate::admin::shared::{Others, STATUS, Scope, StatusRecord, history};
 use crate::api::verdict::{Denials, Lock, LockedBy};
 use crate::api::{
-    Advice, Certificate, Configuration, FollowedList, Gateway, GatewayState, Level, Reload, ReloadResult, Server,
-    Status, Traffic, Upstream, Verdict,
+    Advice, Certificate, Configuration, Fault, FollowedList, Gateway, GatewayState, Level, Reload, ReloadResult,
+    Server, Status, Traffic, Upstream, Verdict,
 };
 use crate::listen::tls::NameExpiries;
 use crate::record;
@@ -293,6 +293,7 @@ async fn status(state: &AdminState, known: KnownGateways) -> (Status, Denials) {
         upstreams: upstreams(gauges.servers),
         lists: gauges.lists.into_iter().map(list).collect(),
         store: store(state),
+        faults: gauges.faults.into_iter().map(told_fault).collect(),
         advice: all_advice(state),
     };
     let denials = Denials { locks: locks(state).await, busiest_limit: known.busiest_limit };
@@ -433,6 +434,10 @@ fn all_advice(state: &AdminState) -> Vec<Advice> {
     let refused = state.last_reload.load().as_ref().and_then(|report| report.advice());
     let waiting = config.waiting.as_ref().map(WaitingSettings::advice);
     refused.iter().chain(&waiting).chain(&config.warnings).chain(&observed).map(told).collect()
+}
+
+fn told_fault(record::Fault { about, sentence, since }: record::Fault) -> Fault {
+    Fault { about: about.to_owned(), sentence, since: since.to_string() }
 }
 
 fn told(advice: &record::advice::Advice) -> Advice {

@@ -21,7 +21,8 @@ pub mod status;
 pub mod verdict;
 
 pub use self::status::{
-    Advice, AwayServer, Certificate, Configuration, FollowedList, Gateway, GatewayState, InOutage, LivenessResponse,
-    LivenessWord, ReadinessResponse, ReadinessWord, Reload, ReloadResult, Server, Status, Store, Traffic, Upstream,
+    Advice, AwayServer, Certificate, Configuration, Fault, FollowedList, Gateway, GatewayState, InOutage,
+    LivenessResponse, LivenessWord, ReadinessResponse, ReadinessWord, Reload, ReloadResult, Server, Status, Store,
+    Traffic, Upstream,
 };
 pub use self::verdict::{Denials, Level, Lock, LockedBy, Verdict, VerdictPart};

@@ -34,6 +34,9 @@ pub struct Status {
     /// The lists that follow a source.
     pub lists: Vec<FollowedList>,
     pub store: Store,
+    /// What else of this gateway does not work. Left out where all of it works.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Fault>,
     /// Of all gateways together, also of those that have ended or gone since: the same as in the history.
     pub last_minute: Traffic,
     /// What looks misconfigured at this gateway.
@@ -162,6 +165,17 @@ pub struct InOutage {
 pub struct AwayServer {
     pub server: String,
     pub cause: String,
+}
+
+/// Something of this gateway that does not work, and that no request shows.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct Fault {
+    /// `log`, `audit` or `notify`, which cannot be written or delivered to; `snapshot`; `connections`, which had to wait within
+    /// the last minute; `redis`, which may drop counters.
+    pub about: String,
+    pub sentence: String,
+    #[schema(format = DateTime)]
+    pub since: String,
 }
 
 /// A gateway on the store.

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    Advice, Certificate, Configuration, FollowedList, Gateway, GatewayState, InOutage, ReloadResult, Status, Store,
-    Traffic, Upstream,
+    Advice, Certificate, Configuration, Fault, FollowedList, Gateway, GatewayState, InOutage, ReloadResult, Status,
+    Store, Traffic, Upstream,
 };
 use crate::words::units::{counted, thousands};
 
@@ -34,7 +34,8 @@ pub struct Verdict {
 /// One thing that was judged.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct VerdictPart {
-    /// `lockdown`, `sign-ins`, `requests`, `store`, `upstreams`, `configuration`, `gateways`, `lists`, `certificates`, `advice`.
+    /// `lockdown`, `sign-ins`, `requests`, `store`, `upstreams`, `configuration`, `gateways`, `lists`, `certificates`, `advice`, or
+    /// what a fault is about.
     pub about: String,
     #[schema(inline)]
     pub level: Level,
@@ -51,7 +52,7 @@ pub enum Level {
     Notice,
     /// A route is locked, or much is denied or fails.
     Attack,
-    /// The store, a server, a reload, a certificate, a list or a gateway.
+    /// The store, a server, a reload, a certificate, a list, a gateway, or something else that does not work.
     Trouble,
 }
 
@@ -108,6 +109,7 @@ impl Verdict {
         parts.push(gateways(&status.gateways, status.complete));
         parts.extend(lists(&status.lists));
         parts.extend(certificates(&status.certificates));
+        parts.extend(status.faults.iter().map(Fault::part));
         parts.push(advice(&status.advice));
         Self { level: parts.iter().map(|part| part.level).max().unwrap_or_default(), sentence: sentence(&parts), parts }
     }
@@ -242,6 +244,12 @@ fn upstreams(upstreams: &[Upstream]) -> VerdictPart {
             Level::Trouble,
             format!("No server of {} is healthy: {}.", dead.join(", "), ill.join(", ")),
         ),
+    }
+}
+
+impl Fault {
+    fn part(&self) -> VerdictPart {
+        part(&self.about, Level::Trouble, &*self.sentence)
     }
 }
 
@@ -403,6 +411,7 @@ mod tests {
                 part: None,
                 away: Vec::new(),
             },
+            faults: Vec::new(),
             last_minute: Traffic { passed: 9812, denied: 3, ..Traffic::default() },
             advice: Vec::new(),
         }

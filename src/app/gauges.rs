@@ -18,7 +18,7 @@ use crate::record::advice::{
 };
 use crate::record::heavy_keys::Order;
 use crate::record::history::Totals;
-use crate::record::{Gauges, Metrics, Sinks};
+use crate::record::{Fault, Gauges, Metrics, Sinks};
 use crate::rules::client::{ClientIp, TrustedProxies};
 use crate::rules::decision::{FoundKey, Policy};
 use crate::rules::key::spec::name_of;
@@ -26,6 +26,8 @@ use crate::rules::key::{KeyPart, NamePattern, Selector, Spelling};
 use crate::rules::limit::{Limit, LimitId, Rule};
 use crate::rules::route::{Route, RouteId};
 use crate::store::AnyStore;
+use crate::store::redis::Eviction;
+use crate::store::snapshot::{SnapshotFailure, SnapshotWriter};
 use crate::words::clock;
 use crate::words::clock::Timestamp;
 
@@ -44,8 +46,7 @@ pub(super) async fn run(live: Arc<ArcSwap<Snapshot>>, store: Arc<AnyStore>, sink
         sinks.key_tables().finish_minutes(now);
         let last_minute = || sinks.metrics().history().report(1, now);
         sinks.attacks().gather(sinks.kept_requests(), last_minute, now);
-        let observed = Observed { turned_away: turned_away(&store), ..observe(&live.load(), &sinks, now) };
-        sinks.advisor().judge(&observed, now);
+        sinks.advisor().judge(&observe(&live.load(), &store, &sinks, now), now);
     }
 }
 
@@ -65,17 +66,22 @@ pub(super) fn gauge_reader(
     connections: &Connections,
     held_requests: &HeldRequests,
     lists: &Arc<ArcSwap<OpenLists>>,
+    snapshot_writer: &Arc<SnapshotWriter>,
     sinks: &Sinks,
 ) -> Box<dyn Fn() -> Gauges + Send + Sync> {
-    let (live, store, connections, held_requests, lists, sinks) = (
+    let (live, store, connections, held_requests, lists, snapshot_writer, sinks) = (
         live.shared(),
         Arc::clone(store),
         connections.clone(),
         held_requests.clone(),
         Arc::clone(lists),
+        Arc::clone(snapshot_writer),
         sinks.clone(),
     );
-    Box::new(move || gauges(&live.load(), &store, &connections, &held_requests, &lists.load(), &sinks))
+    Box::new(move || {
+        let faults = faults(&store, &connections, &snapshot_writer, &sinks);
+        Gauges { faults, ..gauges(&live.load(), &store, &connections, &held_requests, &lists.load(), &sinks) }
+    })
 }
 
 fn gauges(
@@ -120,7 +126,39 @@ fn gauges(
         verdict: Vec::new(),
         lockdowns: Vec::new(),
         certificates: Vec::new(),
+        faults: Vec::new(),
     }
+}
+
+/// For so long it is said that new connections had to wait.
+const SHORTAGE_HOLDS: Duration = Duration::from_secs(60);
+
+/// What does not work although requests are served.
+fn faults(store: &AnyStore, connections: &Connections, snapshot_writer: &SnapshotWriter, sinks: &Sinks) -> Vec<Fault> {
+    let now = clock::wall();
+    let mut faults = sinks.faults(now);
+    faults.extend(snapshot_writer.failure().map(|SnapshotFailure { path, why, since }| {
+        let path = path.display();
+        let sentence = format!(
+            "The snapshot cannot be written to {path}: {why}. A restart would lose bans, known clients and sessions."
+        );
+        Fault { about: "snapshot", sentence, since }
+    }));
+    let shortage = connections.last_shortage().filter(|(_, ago)| *ago < SHORTAGE_HOLDS);
+    faults.extend(shortage.map(|(why, ago)| {
+        let sentence = format!("New connections had to wait within the last minute: {why}.");
+        Fault { about: "connections", sentence, since: now.earlier_by(ago) }
+    }));
+    if let AnyStore::Shared(shared) = store {
+        faults.extend(shared.shared().evictions().into_iter().map(|Eviction { server, policy, since }| {
+            let sentence = format!(
+                "Redis {server} has `maxmemory-policy {policy}`: when its memory is short it drops counters, and limits let too \
+                 many requests pass."
+            );
+            Fault { about: "redis", sentence, since }
+        }));
+    }
+    faults
 }
 
 // Gathers what advice is judged from.
@@ -129,7 +167,7 @@ fn gauges(
 const MINUTES: u64 = 10;
 
 /// Everything that advice is judged from, under the names in force.
-pub(super) fn observe(live: &Snapshot, sinks: &Sinks, now: Timestamp) -> Observed {
+fn observe(live: &Snapshot, store: &AnyStore, sinks: &Sinks, now: Timestamp) -> Observed {
     let (policy, metrics) = (&live.policy, sinks.metrics());
     let routes = policy.routes.all().iter().filter(|route| route.outcome.is_some());
     let totals = metrics.history().totals();
@@ -151,7 +189,7 @@ pub(super) fn observe(live: &Snapshot, sinks: &Sinks, now: Timestamp) -> Observe
         near_paths: near_paths(live, &totals, &unlimited_logins),
         unlimited_logins,
         unavailable_keys: unavailable_keys(live),
-        turned_away: 0,
+        turned_away: turned_away(store),
     }
 }
 

@@ -132,7 +132,7 @@ impl App {
         let connection_settings = Arc::new(ArcSwap::from_pointee(connections));
         let connections = Connections::within_descriptors(getrlimit(Resource::Nofile).current, cores);
 
-        let gauges = gauge_reader(&live, &store, &connections, &held_requests, &lists, &sinks);
+        let gauges = gauge_reader(&live, &store, &connections, &held_requests, &lists, &snapshot_writer, &sinks);
         let token = bound_admin.as_ref().and_then(|(settings, _)| settings.token.clone());
         let (reloads, reload_requests) = mpsc::channel(MAX_RELOAD_REQUESTS);
         let sources = admin_sources(&live, &store, &sinks, gauges, in_force.loaded(&files), reloads);

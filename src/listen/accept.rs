@@ -122,6 +122,7 @@ impl<H: RequestHandler> AcceptLoop<H> {
                 Err(error) if concerns_one_connection(&error) => {}
                 Err(error) => {
                     failure.log(&self.address, &error);
+                    self.state.connections().note_shortage(&error.to_string());
                     select! {
                         () = stop.requested() => return,
                         () = sleep(RETRY_INTERVAL) => {}
@@ -140,9 +141,11 @@ impl<H: RequestHandler> AcceptLoop<H> {
     async fn wait_for_room(&self) {
         loop {
             let max = self.settings.load().max_connections;
-            if timeout(RETRY_INTERVAL, self.state.connections().room(max)).await.is_ok() {
+            let connections = self.state.connections();
+            if timeout(RETRY_INTERVAL, connections.room(max)).await.is_ok() {
                 return;
             }
+            connections.note_shortage("as many are open as `server.max_connections` or the descriptors allow");
         }
     }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time;
+use tokio::time::Instant;
 
 use super::ConnectionSettings;
 
@@ -72,6 +73,17 @@ impl Connections {
 
     pub(super) fn count_rejected(&self) {
         self.group.count_rejected();
+    }
+
+    /// Why new connections had to wait, and how long ago that was last.
+    pub fn last_shortage(&self) -> Option<(Arc<str>, Duration)> {
+        let shortage = self.group.root().shortage.lock();
+        shortage.as_ref().map(|(why, at)| (Arc::clone(why), at.elapsed()))
+    }
+
+    /// New connections have to wait.
+    pub(super) fn note_shortage(&self, why: &str) {
+        *self.group.root().shortage.lock() = Some((why.into(), Instant::now()));
     }
 
     /// Like [`drain`](Self::drain), for when another process or listener accepts new connections: idle clients may send
@@ -163,6 +175,8 @@ pub(super) struct ConnectionGroup {
     clients: Arc<ConnectionsPerClient>,
     /// Counted for the process as a whole.
     rejected: AtomicU64,
+    /// Why new connections of the process had to wait, and when that was last so.
+    shortage: Mutex<Option<(Arc<str>, Instant)>>,
 }
 
 impl ConnectionGroup {

@@ -10,6 +10,7 @@ use std::{mem, thread};
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::record::log::LogFailure;
 use crate::words::clock::Timestamp;
 use crate::words::digits::{HEX_PAIRS, push_decimal, three_digits};
 
@@ -195,6 +196,8 @@ pub struct LineWriter {
     /// Whether the writing thread sleeps. A thread that appends a line then wakes it.
     asleep: AtomicBool,
     rounds: Mutex<Rounds>,
+    /// Why the last lines could not be written.
+    failure: Mutex<Option<LogFailure>>,
     wake: Condvar,
     written: Condvar,
 }
@@ -229,6 +232,7 @@ impl LineWriter {
             dropped: AtomicU64::new(0),
             asleep: AtomicBool::new(false),
             rounds: Mutex::new(Rounds::default()),
+            failure: Mutex::default(),
             wake: Condvar::new(),
             written: Condvar::new(),
         }
@@ -266,6 +270,11 @@ impl LineWriter {
         self.dropped.load(Ordering::Relaxed)
     }
 
+    /// Why lines are lost: the last ones could not be written.
+    pub(in crate::record) fn failure(&self) -> Option<LogFailure> {
+        self.failure.lock().clone()
+    }
+
     /// Writes the lines of every buffer. `swap_buffer` is an empty buffer. `true`: there was nothing.
     fn write_round(&self, swap_buffer: &mut Vec<u8>, mut out: impl Write) -> bool {
         let mut idle = true;
@@ -275,10 +284,13 @@ impl LineWriter {
                 continue;
             }
             idle = false;
-            if out.write_all(swap_buffer).and_then(|()| out.flush()).is_err() {
+            let written = out.write_all(swap_buffer).and_then(|()| out.flush());
+            if written.is_err() {
                 let lost = memchr::memchr_iter(b'\n', swap_buffer).count();
                 self.dropped.fetch_add(u64::try_from(lost).unwrap_or(u64::MAX), Ordering::Relaxed);
             }
+            let mut failure = self.failure.lock();
+            *failure = written.err().map(|error| failure.take().unwrap_or_else(|| LogFailure::of(&error)));
             clear(swap_buffer);
         }
         if idle {

@@ -22,7 +22,7 @@ use tracing_subscriber::{Registry, reload};
 
 use crate::record::line::{nanos, put, quoted, raw, time};
 use crate::record::sinks::ECS_VERSION;
-use crate::record::{LogFormat, LogSettings};
+use crate::record::{Fault, LogFormat, LogSettings};
 use crate::words::clock::Timestamp;
 use crate::words::files::LineFile;
 use crate::words::{clock, files};
@@ -297,8 +297,21 @@ pub struct OpenedLog(Option<Arc<Mutex<OpenLog>>>);
 #[derive(Debug)]
 struct OpenLog {
     file: LineFile,
-    /// The last write failed, which is logged once.
-    is_failing: bool,
+    /// Why the last write failed, which is logged once.
+    failure: Option<LogFailure>,
+}
+
+/// Why and since when a log cannot be written.
+#[derive(Clone, Debug)]
+pub(super) struct LogFailure {
+    pub(super) why: String,
+    pub(super) since: Timestamp,
+}
+
+impl LogFailure {
+    pub(super) fn of(error: &io::Error) -> Self {
+        Self { why: files::describe(error), since: clock::wall() }
+    }
 }
 
 /// A log file that cannot be opened.
@@ -318,7 +331,7 @@ impl LogFile {
             return Ok(OpenedLog(kept));
         }
         let file = LineFile::open(path).map_err(|source| LogFileError { path: path.to_owned(), source })?;
-        let opened = Arc::new(Mutex::new(OpenLog { file, is_failing: false }));
+        let opened = Arc::new(Mutex::new(OpenLog { file, failure: None }));
         Ok(OpenedLog(Some(opened)))
     }
 
@@ -351,7 +364,17 @@ impl LogFile {
     }
 
     fn is_failing(&self) -> bool {
-        self.0.load_full().is_some_and(|log| log.lock().is_failing)
+        self.0.load_full().is_some_and(|log| log.lock().failure.is_some())
+    }
+
+    /// What does not work where the file cannot be written.
+    pub(super) fn fault(&self) -> Option<Fault> {
+        let log = self.0.load_full()?;
+        let log = log.lock();
+        let LogFailure { why, since } = log.failure.clone()?;
+        let path = log.file.path().display();
+        let sentence = format!("The log cannot be written to {path}: {why}. Requests are not logged.");
+        Some(Fault { about: "log", sentence, since })
     }
 }
 
@@ -359,8 +382,10 @@ impl LogFile {
 fn note(log: &Mutex<OpenLog>, result: &io::Result<()>) {
     let (changed, path) = {
         let mut log = log.lock();
-        let was_failing = std::mem::replace(&mut log.is_failing, result.is_err());
-        (was_failing != log.is_failing, log.file.path().to_owned())
+        let before = log.failure.take();
+        let was_failing = before.is_some();
+        log.failure = result.as_ref().err().map(|error| before.unwrap_or_else(|| LogFailure::of(error)));
+        (was_failing != log.failure.is_some(), log.file.path().to_owned())
     };
     let path = path.display();
     match result {

@@ -24,7 +24,7 @@ pub mod spans;
 
 pub use self::event::{Event, EventBus};
 pub use self::line::LineWriter;
-pub use self::metrics::{Gauges, ListGauge, Metrics, RouteSeries, ServerNames};
+pub use self::metrics::{Fault, Gauges, ListGauge, Metrics, RouteSeries, ServerNames};
 pub use self::recorder::Recorder;
 pub use self::request_record::{
     AppliedLimit, DecisionLabel, MaskedKey, NO_ROUTE, NO_ROUTE_LABEL, OTHER_ROUTES_LABEL, ObservedOutcome,

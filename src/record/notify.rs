@@ -26,7 +26,7 @@ use tracing::{info, warn};
 
 use crate::record::audit::StoreRedis;
 use crate::record::event::{EventKind, EventSubject, Occasion};
-use crate::record::metrics::NotificationMetrics;
+use crate::record::metrics::{NotificationMetrics, WriterHealth};
 use crate::record::sinks::SendError;
 use crate::record::{Event, GatewayName, Metrics, sinks};
 use crate::rules::key::KeyHash;
@@ -241,7 +241,7 @@ impl WebhookChannel {
         let claims = Claims { redis: redis.cloned(), held: held(settings.every) };
         tasks.spawn(claim_queued(claims, notifications, claimed, counters.clone(), closing.clone()));
         let sender = Sender { settings: settings.clone(), gateway: Arc::clone(gateway), closing: closing.clone() };
-        tasks.spawn(sender.send_queued(to_send, counters.clone()));
+        tasks.spawn(sender.send_queued(to_send, counters.clone(), metrics.writer("notify")));
         let suppression = Mutex::new(Suppression::new(settings.every));
         Arc::new(Self { settings, suppression, queue, counters })
     }
@@ -342,42 +342,46 @@ struct Sender {
 }
 
 impl Sender {
-    async fn send_queued(self, mut notifications: mpsc::Receiver<Notification>, counters: NotificationMetrics) {
-        let mut is_healthy = true;
+    async fn send_queued(
+        self,
+        mut notifications: mpsc::Receiver<Notification>,
+        counters: NotificationMetrics,
+        health: Arc<WriterHealth>,
+    ) {
         while let Some(notification) = notifications.recv().await {
-            let is_delivered = self.send_with_retries(&notification).await;
-            if is_delivered {
-                counters.delivered();
-            } else {
-                counters.failed();
-            }
             let name = &*self.settings.name;
-            match (is_healthy, is_delivered) {
-                (false, true) => info!(channel = name, "the webhook of `{name}` takes notifications again"),
-                (true, false) => {
-                    warn!(channel = name, "the webhook of `{name}` takes no notifications: this one is given up");
+            match self.send_with_retries(&notification).await {
+                Ok(()) => {
+                    counters.delivered();
+                    if health.worked() {
+                        info!(channel = name, "the webhook of `{name}` takes notifications again");
+                    }
                 }
-                _ => {}
+                Err(error) => {
+                    counters.failed();
+                    let words =
+                        || format!("The webhook of `{name}` takes no notifications: {error}. They are given up.");
+                    if health.failed(words) {
+                        warn!(channel = name, "the webhook of `{name}` takes no notifications: this one is given up");
+                    }
+                }
             }
-            is_healthy = is_delivered;
         }
     }
 
-    /// Retries for about half a minute, besides the time of the attempts themselves. Returns whether it was delivered.
-    async fn send_with_retries(&self, notification: &Notification) -> bool {
+    /// Retries for about half a minute, besides the time of the attempts themselves. Fails with the last reason.
+    async fn send_with_retries(&self, notification: &Notification) -> Result<(), DeliveryError> {
         let json = Bytes::from(notification.to_json(&self.gateway.get()).to_string());
         let mut wait = FIRST_WAIT;
-        for attempt in 1..=MAX_ATTEMPTS {
-            match post(&self.settings.webhook, json.clone()).await {
-                Ok(()) => return true,
-                Err(error) => {
-                    let name = &*self.settings.name;
-                    info!(channel = name, attempt, "the webhook of `{name}` did not take a notification: {error}");
-                }
-            }
+        let mut attempt = 1;
+        loop {
+            let Err(error) = post(&self.settings.webhook, json.clone()).await else { return Ok(()) };
+            let name = &*self.settings.name;
+            info!(channel = name, attempt, "the webhook of `{name}` did not take a notification: {error}");
             if attempt == MAX_ATTEMPTS || self.closing.is_cancelled() {
-                break;
+                return Err(error);
             }
+            attempt += 1;
             tokio::select! {
                 () = time::sleep(wait) => {}
                 // The gateway stops: one more attempt at once, the last.
@@ -385,7 +389,6 @@ impl Sender {
             }
             wait *= 2;
         }
-        false
     }
 }
 
@@ -547,6 +550,34 @@ mod tests {
         assert_eq!(check(Occasion::BanStands, 60), SendVerdict::Suppress);
         assert_eq!(check(Occasion::BanBegins, 60), SendVerdict::Send { suppressed: 1 });
         assert_eq!(check(Occasion::BanBegins, 61), SendVerdict::Suppress);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_webhook_that_takes_nothing_is_a_fault_for_an_hour() {
+        let (metrics, tasks) = (Metrics::new(), TaskTracker::new());
+        let webhook = Webhook::parse("http://127.0.0.1:1/").unwrap();
+        let settings = ChannelSettings { name: "ops".into(), webhook, every: EVERY };
+        let context = ChannelContext {
+            metrics: &metrics,
+            gateway: &Arc::default(),
+            redis: None,
+            tasks: &tasks,
+            closing: &CancellationToken::new(),
+        };
+        let channel = WebhookChannel::open(settings, context);
+        let event = Arc::new(Event::new(EventKind::Denial));
+        channel.notify(&event, &Arc::default(), &"login".into(), KeyHash(1), second(0));
+        // Those that are gone have no faults: it is seen before its task ends.
+        let now = crate::words::clock::wall();
+        let faults = loop {
+            let faults = metrics.writer_faults(now);
+            if !faults.is_empty() {
+                break faults;
+            }
+            time::sleep(Duration::from_secs(1)).await;
+        };
+        assert!(faults[0].sentence.starts_with("The webhook of `ops` takes no notifications: "), "{faults:?}");
+        assert_eq!(metrics.writer_faults(now + Duration::from_secs(4000)), []);
     }
 
     #[test]

@@ -20,13 +20,14 @@ use super::attacks::Attacks;
 use super::audit::StoreRedis;
 use super::heavy_keys::KeyTables;
 use super::kept_requests::KeptRequests;
-use super::log::{LogFile, RequestOutput};
+use super::log::{LogFailure, LogFile, RequestOutput};
 use super::notify::{NotifySettings, WebhookChannels};
 use super::spans::SpanExporters;
-use super::{Event, EventBus, LineWriter, Metrics};
+use super::{Event, EventBus, Fault, LineWriter, Metrics};
 use crate::wire::http_client;
 use crate::wire::http_client::{Client, root_cause};
 use crate::wire::tls::{NoSystemRoots, client_config, system_roots};
+use crate::words::clock::Timestamp;
 use crate::words::word::words;
 
 /// Lives as long as the process. Clones share the sinks.
@@ -139,6 +140,18 @@ impl Sinks {
     /// exit must not hang on it.
     pub fn flush(&self, at_most: Duration) {
         self.lines.flush(at_most);
+    }
+
+    /// What of the records cannot be written now.
+    pub fn faults(&self, now: Timestamp) -> Vec<Fault> {
+        let of_stream = || {
+            let LogFailure { why, since } = self.lines.failure()?;
+            let sentence =
+                format!("The log of requests cannot be written to standard output: {why}. They are not logged.");
+            Some(Fault { about: "log", sentence, since })
+        };
+        let log = self.log_file.fault().or_else(of_stream);
+        log.into_iter().chain(self.metrics.writer_faults(now)).collect()
     }
 
     /// How many lines of the request log were dropped because their reader was too slow, or their file took none.

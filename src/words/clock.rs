@@ -27,6 +27,12 @@ impl Timestamp {
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }
+
+    /// The moment this long before; the epoch at the earliest.
+    #[must_use]
+    pub fn earlier_by(self, span: Duration) -> Self {
+        Self(self.0.saturating_sub(u64::try_from(span.as_micros()).unwrap_or(u64::MAX)))
+    }
 }
 
 impl Add<Duration> for Timestamp {

@@ -1,5 +1,6 @@
 //! Whether all is well: the same verdict from the API, in the terminal and as a metric.
 
+use std::fs;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -214,4 +215,57 @@ fn an_application_that_is_down_is_trouble_until_it_has_answered() {
     assert_eq!(gateway.get("/page").send().status, 200);
     says(&gateway, "well", "All is well. 1 request passed, 0 were denied and 1 ended in an error in the last minute.");
     assert!(metrics().contains(&metric(1)), "{}", metrics());
+}
+
+/// What the status says does not work.
+fn faults(gateway: &Gateway) -> Vec<String> {
+    let told = status(gateway);
+    let faults = told["faults"].as_array().cloned().unwrap_or_default();
+    faults.iter().map(|fault| fault["about"].as_str().expect("a word").to_owned()).collect()
+}
+
+#[test]
+fn what_cannot_be_written_is_trouble_until_it_can_be() {
+    let origin = Origin::start();
+    let config = |records: &str| {
+        format!(
+            "admin: {{address: 127.0.0.1:0}}\nupstream: {}\nstore: {{memory: {{snapshot: gone/state}}}}\n\
+             limits: [{{name: pace, key: client_ip, rate: 1/hour}}]\n{records}",
+            origin.url()
+        )
+    };
+    let gateway = Gateway::start(config(""));
+    let (log, trail) = (gateway.path("trail/log.jsonl"), gateway.path("trail"));
+    fs::create_dir(&trail).expect("it is not there");
+    gateway.write_config(config("log: {file: trail/log.jsonl}\naudit: {file: trail/audit.jsonl}\n"));
+    gateway.signal("HUP");
+    eventually("the log goes there", || fs::metadata(&log).is_ok_and(|log| log.len() > 0));
+    fs::rename(&trail, gateway.path("elsewhere")).expect("it is there");
+    assert_eq!([(); 2].map(|()| gateway.get("/").status()), [200, 429]);
+    eventually("all are told", || faults(&gateway) == ["log", "audit", "snapshot"]);
+    let sentence = "The audit trail cannot be written to its file: ";
+    says(&gateway, "trouble", sentence);
+    let printed = gateway.run(&["status"]).stdout;
+    for words in [sentence, "The log cannot be written to trail/log.jsonl: ", "The snapshot cannot be written to "] {
+        assert_eq!(printed.matches(words).count(), 2, "in the verdict and as a fault: {printed}");
+    }
+    for folder in ["trail", "gone"] {
+        fs::create_dir(gateway.path(folder)).expect("it is not there");
+    }
+    eventually("no event is waited for", || faults(&gateway) == ["log"]);
+    gateway.get("/").send();
+    says(&gateway, "well", "All is well.");
+}
+
+#[test]
+fn connections_that_have_to_wait_are_trouble() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!(
+        "admin: {{address: 127.0.0.1:0}}\nupstream: {}\nserver: {{max_connections: 1}}\n",
+        origin.url()
+    ));
+    assert_eq!(faults(&gateway), Vec::<String>::new());
+    let mut only = gateway.connect();
+    assert_eq!(gateway.get("/").send_on(&mut only).status, 200);
+    says(&gateway, "trouble", "New connections had to wait within the last minute: as many are open as ");
 }

@@ -69,6 +69,10 @@ fn an_eviction_policy_that_drops_counters_is_named_once() {
     assert!(line.contains("maxmemory-policy") && line.contains("noeviction") && line.contains("WARN"), "{line}");
     assert_eq!(warned().len(), 1);
     assert!(store_up(&gateway));
+    let verdict = || ask_admin(&gateway, "GET", "/api/v1/status").json()["verdict"].take();
+    let told = verdict()["sentence"].as_str().expect("a sentence").to_owned();
+    assert!(told.contains("`maxmemory-policy allkeys-lru`: when its memory is short"), "{told}");
+    assert_eq!(verdict()["level"], "trouble");
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use crate::api::{
-    Advice, AwayServer, Configuration, FollowedList, Gateway, Level, Reload, Server, Status, Store, Traffic, Upstream,
-    Verdict,
+    Advice, AwayServer, Configuration, Fault, FollowedList, Gateway, Level, Reload, Server, Status, Store, Traffic,
+    Upstream, Verdict,
 };
 use crate::cli::output;
 use crate::cli::output::Table;
@@ -57,6 +57,9 @@ fn words(status: &Status) -> String {
     }
     for followed in &status.lists {
         line("list", &list(followed));
+    }
+    for Fault { sentence, since, .. } in &status.faults {
+        line("fault", &format!("{sentence} Since {since}"));
     }
     for Advice { message, .. } in &status.advice {
         line("advice", message);

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::mem::{Discriminant, discriminant};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -12,8 +13,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
-use crate::record::Event;
 use crate::record::event::{BannedNetwork, EventKind};
+use crate::record::metrics::WriterHealth;
+use crate::record::{Event, Metrics};
 use crate::wire::crowdsec::{Alert, LapiError, Machine, Reporter};
 
 /// The sending end of the queue. When the last holder drops it, the task sends the queue and ends.
@@ -52,9 +54,11 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 impl AlertWriter {
     /// To be called within a runtime. When `closing` is cancelled, the task tries to send the queue once more and ends.
-    pub(super) fn start(machine: Machine, dropped: Counter, tasks: &TaskTracker, closing: CancellationToken) -> Self {
+    pub(super) fn start(machine: Machine, metrics: &Metrics, tasks: &TaskTracker, closing: CancellationToken) -> Self {
         let (queue, reports) = mpsc::channel(MAX_QUEUED);
-        tasks.spawn(send_queued(machine, reports, dropped.clone(), closing));
+        let (dropped, health) = (metrics.audit_dropped("crowdsec"), metrics.writer("audit"));
+        let log = ReportLog { failing: None, health };
+        tasks.spawn(send_queued(machine, reports, dropped.clone(), log, closing));
         Self { queue, dropped, is_dropping: AtomicBool::new(false) }
     }
 
@@ -91,9 +95,10 @@ async fn send_queued(
     machine: Machine,
     mut queue: mpsc::Receiver<Report>,
     dropped: Counter,
+    mut log: ReportLog,
     closing: CancellationToken,
 ) {
-    let (mut reporter, mut log) = (Reporter::new(&machine), ReportLog::default());
+    let mut reporter = Reporter::new(&machine);
     let (mut waiting, mut pause) = (VecDeque::new(), FIRST_PAUSE);
     loop {
         if waiting.is_empty() {
@@ -165,13 +170,15 @@ async fn send_first(reporter: &mut Reporter<'_>, waiting: &mut VecDeque<Report>)
 }
 
 /// The last log message, so that none is repeated.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct ReportLog {
     failing: Option<Discriminant<LapiError>>,
+    health: Arc<WriterHealth>,
 }
 
 impl ReportLog {
     fn sent(&mut self, machine: &Machine) {
+        self.health.worked();
         if self.failing.take().is_some() {
             info!("bans are reported to {} again", machine.lapi.url);
         }
@@ -179,6 +186,7 @@ impl ReportLog {
 
     fn failed(&mut self, machine: &Machine, error: &LapiError) {
         let kind = discriminant(error);
+        self.health.failed(|| format!("Bans cannot be reported to {}: {error}.", machine.lapi.url));
         if self.failing.replace(kind) == Some(kind) {
             return;
         }

@@ -12,7 +12,8 @@ use tokio_util::task::TaskTracker;
 use tracing::{error, info};
 
 use super::RedisStream;
-use crate::record::Event;
+use crate::record::metrics::WriterHealth;
+use crate::record::{Event, Metrics};
 
 /// How many events wait while Redis is down; about 10 MB.
 const MAX_QUEUED: usize = 16 * 1024;
@@ -31,11 +32,12 @@ impl RedisStreamWriter {
     pub(super) fn start(
         stream: RedisStream,
         redis: Arc<dyn StoreRedis>,
-        dropped: Counter,
+        metrics: &Metrics,
         tasks: &TaskTracker,
     ) -> Self {
         let (queue, events) = mpsc::channel(MAX_QUEUED);
-        tasks.spawn(send_queued(stream, redis, events, dropped.clone()));
+        let (dropped, health) = (metrics.audit_dropped("redis_stream"), metrics.writer("audit"));
+        tasks.spawn(send_queued(stream, redis, events, dropped.clone(), health));
         Self { queue, dropped }
     }
 
@@ -51,8 +53,8 @@ async fn send_queued(
     redis: Arc<dyn StoreRedis>,
     mut events: mpsc::Receiver<Arc<Event>>,
     dropped: Counter,
+    health: Arc<WriterHealth>,
 ) {
-    let mut is_healthy = true;
     while let Some(event) = events.recv().await {
         let texts = event.texts();
         let fields: Vec<_> = texts.into_iter().map(|(name, text)| (name, text.into_owned())).collect();
@@ -65,17 +67,17 @@ async fn send_queued(
         match outcome {
             AppendOutcome::Lost(reason) => {
                 dropped.inc();
-                if is_healthy {
-                    let key = &stream.key;
+                let key = &stream.key;
+                let words =
+                    || format!("The audit trail cannot be written to the stream `{key}`: {reason}. Events are lost.");
+                if health.failed(words) {
                     error!(%key, "the audit trail cannot be written to the stream `{key}`, events are lost: {reason}");
                 }
-                is_healthy = false;
             }
             AppendOutcome::Appended | AppendOutcome::Unavailable => {
-                if !is_healthy {
+                if health.worked() {
                     info!("the audit trail is written to the stream `{}` again", stream.key);
                 }
-                is_healthy = true;
             }
         }
     }

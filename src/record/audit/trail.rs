@@ -81,8 +81,8 @@ impl AuditTrail {
         let redis_stream = match (&settings.redis_stream, kept, context.redis) {
             (Some(_), Some(kept), _) => Some(kept),
             (Some(stream), None, Some(redis)) => {
-                let dropped = context.metrics.audit_dropped("redis_stream");
-                Some(Arc::new(RedisStreamWriter::start(stream.clone(), Arc::clone(redis), dropped, context.tasks)))
+                let AuditContext { metrics, tasks, .. } = context;
+                Some(Arc::new(RedisStreamWriter::start(stream.clone(), Arc::clone(redis), metrics, tasks)))
             }
             // A configuration with a stream and without a Redis store is refused when it is read.
             (Some(_), None, None) | (None, _, _) => None,
@@ -91,8 +91,7 @@ impl AuditTrail {
         let crowdsec = settings.crowdsec.as_ref().map(|machine| {
             kept.unwrap_or_else(|| {
                 let AuditContext { metrics, tasks, closing, .. } = context;
-                let dropped = metrics.audit_dropped("crowdsec");
-                Arc::new(AlertWriter::start(machine.clone(), dropped, tasks, closing.clone()))
+                Arc::new(AlertWriter::start(machine.clone(), metrics, tasks, closing.clone()))
             })
         });
         Ok(Self { settings: settings.clone(), file, sqlite, redis_stream, crowdsec })
@@ -146,7 +145,7 @@ impl AuditTrail {
 type Check = fn(&Path) -> io::Result<()>;
 
 fn file_writer(path: &Path, metrics: &Metrics) -> io::Result<AuditWriter> {
-    AuditWriter::start(AuditFile::open(path)?, metrics.audit_dropped("file"), "file")
+    AuditWriter::start(AuditFile::open(path)?, metrics, "file")
 }
 
 #[cfg(feature = "sqlite")]
@@ -169,7 +168,7 @@ fn database_writer(path: &Path, metrics: &Metrics) -> io::Result<AuditWriter> {
     // SQLite would create the file readable by everyone. The files that SQLite puts beside it get the same mode.
     files::create(path, files::LINES_MODE)?;
     let database = AuditDatabase::open(path).map_err(io::Error::other)?;
-    AuditWriter::start(database, metrics.audit_dropped("sqlite"), "sqlite")
+    AuditWriter::start(database, metrics, "sqlite")
 }
 
 #[cfg(not(feature = "sqlite"))]

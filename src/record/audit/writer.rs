@@ -1,15 +1,18 @@
 //! A thread that writes queued events in batches.
 
 use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 use std::{io, thread};
 
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::watch;
 use tracing::{error, info};
 
-use crate::record::Event;
+use crate::record::metrics::WriterHealth;
+use crate::record::{Event, Metrics};
+use crate::words::files;
 use crate::words::files::LineFile;
 
 /// Room for some seconds of a flood; about 20 MB.
@@ -18,10 +21,18 @@ const MAX_QUEUED: usize = 32 * 1024;
 /// How many events are written at once.
 const BATCH: usize = 1024;
 
+/// How often a sink that failed is tried without an event.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
 /// A file or a database that events are written to.
 pub(super) trait AuditSink: Send + 'static {
     /// Writes all of them. On an error they all count as lost.
     fn write(&mut self, events: &[Arc<Event>]) -> io::Result<()>;
+
+    /// Whether it takes events again, after an error; `None`: only the next event tells.
+    fn retry(&mut self) -> Option<io::Result<()>> {
+        None
+    }
 }
 
 /// The sending end of the queue. When the last holder drops it, the thread writes the queue and ends.
@@ -37,13 +48,14 @@ pub(super) struct AuditWriter {
 pub(in crate::record) struct WriterFinished(watch::Receiver<()>);
 
 impl AuditWriter {
-    /// `sink_name` names the sink in the log.
-    pub(super) fn start(sink: impl AuditSink, dropped: Counter, sink_name: &'static str) -> io::Result<Self> {
+    /// `sink_name` names the sink in the log and in the metrics.
+    pub(super) fn start(sink: impl AuditSink, metrics: &Metrics, sink_name: &'static str) -> io::Result<Self> {
+        let (dropped, health) = (metrics.audit_dropped(sink_name), metrics.writer("audit"));
         let (queue, events) = mpsc::sync_channel(MAX_QUEUED);
         let (alive, running) = watch::channel(());
         let lost = dropped.clone();
         thread::Builder::new().name(format!("audit {sink_name}")).spawn(move || {
-            write_queued(sink, &events, &lost, sink_name);
+            write_queued(sink, &events, &lost, &health, sink_name);
             drop(alive);
         })?;
         Ok(Self { queue, dropped, running })
@@ -66,23 +78,46 @@ impl WriterFinished {
     }
 }
 
-fn write_queued(mut sink: impl AuditSink, events: &Receiver<Arc<Event>>, lost: &Counter, sink_name: &str) {
-    let mut is_healthy = true;
+fn write_queued(
+    mut sink: impl AuditSink,
+    events: &Receiver<Arc<Event>>,
+    lost: &Counter,
+    health: &WriterHealth,
+    sink_name: &str,
+) {
     let mut batch = Vec::with_capacity(BATCH);
-    while let Ok(first) = events.recv() {
-        batch.push(first);
-        batch.extend(events.try_iter().take(BATCH - 1));
-        let written = sink.write(&batch);
-        match &written {
-            Ok(()) if !is_healthy => info!("the audit trail is written to {sink_name} again"),
-            Err(error) if is_healthy => {
-                error!(%error, "the audit trail cannot be written to {sink_name}: events are lost until it can");
+    loop {
+        let first = if health.is_failing() {
+            events.recv_timeout(RETRY_INTERVAL)
+        } else {
+            events.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        };
+        let written = match first {
+            Ok(first) => {
+                batch.push(first);
+                batch.extend(events.try_iter().take(BATCH - 1));
+                sink.write(&batch)
             }
-            _ => {}
-        }
-        is_healthy = written.is_ok();
-        if !is_healthy {
-            lost.inc_by(batch.len() as u64);
+            Err(RecvTimeoutError::Timeout) => match sink.retry() {
+                Some(written) => written,
+                None => continue,
+            },
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        match written {
+            Ok(()) => {
+                if health.worked() {
+                    info!("the audit trail is written to {sink_name} again");
+                }
+            }
+            Err(error) => {
+                let why = files::describe(&error);
+                let words = || format!("The audit trail cannot be written to its {sink_name}: {why}. Events are lost.");
+                if health.failed(words) {
+                    error!(%error, "the audit trail cannot be written to {sink_name}: events are lost until it can");
+                }
+                lost.inc_by(batch.len() as u64);
+            }
         }
         batch.clear();
     }
@@ -110,5 +145,9 @@ impl AuditSink for AuditFile {
             self.lines.push(b'\n');
         }
         self.file.write(&self.lines)
+    }
+
+    fn retry(&mut self) -> Option<io::Result<()>> {
+        Some(self.file.write(&[]))
     }
 }

@@ -11,4 +11,5 @@ pub(in crate::record) use self::counters::{LimitMetrics, NotificationMetrics, Sp
 pub use self::registry::{Exposition, Metrics};
 pub(in crate::record) use self::route::{CountedRoute, RouteMetrics};
 pub use self::route::{RouteSeries, ShownRoutes};
-pub use self::table::{Gauges, ListGauge};
+pub(in crate::record) use self::table::WriterHealth;
+pub use self::table::{Fault, Gauges, ListGauge};

@@ -9,8 +9,10 @@ use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 
-use super::table::Counted;
-use super::{CountedRoute, Gauges, Histogram, NotificationMetrics, ReloadResult, SpanMetrics, StoreMetrics};
+use super::table::{Counted, Writers};
+use super::{
+    CountedRoute, Fault, Gauges, Histogram, NotificationMetrics, ReloadResult, SpanMetrics, StoreMetrics, WriterHealth,
+};
 use crate::record::advice::UntrustedForwarding;
 use crate::record::history::{History, Subject};
 use crate::record::metrics::gauges::GaugeCollector;
@@ -20,6 +22,7 @@ use crate::record::metrics::table::{
 };
 use crate::rules::decision::FoundKey;
 use crate::rules::outcome::Outcome;
+use crate::words::clock::Timestamp;
 
 /// A reload keeps all counters: counters of kept names go on, counters of removed names stay readable.
 #[derive(Debug)]
@@ -32,6 +35,8 @@ pub struct Metrics {
     found_keys: Mutex<BTreeMap<(Arc<str>, FoundKey), Counter>>,
     /// Forwarded requests that named their client, although their peer is no trusted proxy. Only advice reads it.
     untrusted_forwarding: UntrustedForwarding,
+    /// Only the status reads their faults.
+    writers: Writers,
     /// Locked while the routes of a scrape are shown.
     scrape: Mutex<()>,
 }
@@ -52,6 +57,7 @@ impl Metrics {
             history: History::default(),
             found_keys: Mutex::default(),
             untrusted_forwarding: UntrustedForwarding::default(),
+            writers: Writers::default(),
             scrape: Mutex::new(()),
         }
     }
@@ -154,6 +160,16 @@ impl Metrics {
     pub(in crate::record) fn spans(&self) -> SpanMetrics {
         let of = |result| self.counted.spans.get_or_create_owned(&SpanLabels { result });
         SpanMetrics { exported: of("exported"), failed: of("failed"), dropped: of("dropped") }
+    }
+
+    /// A writer of records begins. `about`: what it writes, as in a [`Fault`].
+    pub(in crate::record) fn writer(&self, about: &'static str) -> Arc<WriterHealth> {
+        self.writers.begin(about)
+    }
+
+    /// What cannot be written.
+    pub fn writer_faults(&self, now: Timestamp) -> Vec<Fault> {
+        self.writers.faults(now)
     }
 
     pub(in crate::record) fn audit_dropped(&self, place: &'static str) -> Counter {

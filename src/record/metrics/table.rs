@@ -1,10 +1,11 @@
 //! Every metric, one row each: its name, its help, its labels, and where its value is. Counters are named without `_total`,
 //! which the exposition adds.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::TypedMetric;
 use prometheus_client::metrics::counter::Counter;
@@ -118,6 +119,8 @@ pub struct Gauges {
     pub lockdowns: Vec<(String, bool)>,
     /// For each name of the certificates in use, the Unix time at which its certificate expires.
     pub certificates: Vec<(String, i64)>,
+    /// No metric shows them.
+    pub faults: Vec<Fault>,
 }
 
 /// How a list that follows a source is.
@@ -143,6 +146,85 @@ impl ListGauge {
     /// How long ago the source answered last; `None`: it never did.
     pub(super) fn age(&self, now: Timestamp) -> Option<Duration> {
         Some(now.since(self.answered?))
+    }
+}
+
+// What does not work although requests are served, for those who ask how the gateway is.
+
+/// Something of this gateway that does not work, and that no request shows.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Fault {
+    /// `log`, `audit`, `notify`, `snapshot`, `connections` or `redis`.
+    pub about: &'static str,
+    /// What does not work, why, and what that means.
+    pub sentence: String,
+    pub since: Timestamp,
+}
+
+/// A writer that has nothing to write is not known to work or to fail.
+const FAILURE_HOLDS: Duration = Duration::from_secs(3600);
+
+/// The writers of records, each as long as it runs.
+#[derive(Debug, Default)]
+pub(super) struct Writers(Mutex<Vec<Weak<WriterHealth>>>);
+
+/// Whether a writer of records could write last.
+#[derive(Debug)]
+pub(in crate::record) struct WriterHealth {
+    about: &'static str,
+    failure: Mutex<Option<Failure>>,
+}
+
+#[derive(Debug)]
+struct Failure {
+    fault: Fault,
+    /// When it was seen last.
+    seen: Timestamp,
+}
+
+impl Writers {
+    pub(super) fn begin(&self, about: &'static str) -> Arc<WriterHealth> {
+        let begun = Arc::new(WriterHealth { about, failure: Mutex::default() });
+        let mut writers = self.0.lock();
+        writers.retain(|writer| writer.strong_count() > 0);
+        writers.push(Arc::downgrade(&begun));
+        begun
+    }
+
+    pub(super) fn faults(&self, now: Timestamp) -> Vec<Fault> {
+        let writers = self.0.lock();
+        let faults = writers.iter().filter_map(Weak::upgrade).filter_map(|writer| {
+            let failure = writer.failure.lock();
+            failure
+                .as_ref()
+                .filter(|failure| now.since(failure.seen) < FAILURE_HOLDS)
+                .map(|failure| failure.fault.clone())
+        });
+        faults.collect()
+    }
+}
+
+impl WriterHealth {
+    /// It could not write. Returns whether it could before.
+    pub(in crate::record) fn failed(&self, sentence: impl FnOnce() -> String) -> bool {
+        let now = clock::wall();
+        let mut failure = self.failure.lock();
+        if let Some(known) = &mut *failure {
+            known.seen = now;
+            return false;
+        }
+        let fault = Fault { about: self.about, sentence: sentence(), since: now };
+        *failure = Some(Failure { fault, seen: now });
+        true
+    }
+
+    /// It could write. Returns whether it could not before.
+    pub(in crate::record) fn worked(&self) -> bool {
+        self.failure.lock().take().is_some()
+    }
+
+    pub(in crate::record) fn is_failing(&self) -> bool {
+        self.failure.lock().is_some()
     }
 }
 

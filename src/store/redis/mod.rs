@@ -19,7 +19,7 @@ pub use self::state::settle::SettleOutcome;
 pub(in crate::store) use self::state::settle::join_all;
 pub use self::state::store::RedisStore;
 pub use self::topology::links;
-pub use self::topology::node::Failure;
+pub use self::topology::node::{Eviction, Failure};
 pub(in crate::store) use self::topology::questions::Question;
 pub use self::topology::questions::{MAX_ID, QuestionsToAnswer, ReceivedQuestions};
 pub use self::topology::shared::{DownServer, SharedRedis, Status};

@@ -16,7 +16,7 @@ pub mod writer;
 
 pub use self::restore::restore;
 pub use self::state_file::check_writable;
-pub use self::writer::{SnapshotWriter, export, import, write_changes};
+pub use self::writer::{SnapshotFailure, SnapshotWriter, export, import, write_changes};
 
 #[cfg(test)]
 mod tests;

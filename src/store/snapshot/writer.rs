@@ -20,6 +20,7 @@ use crate::store::sessions::codec::{KnownSession, SavedSession};
 use crate::store::snapshot::frame;
 use crate::words::clock::Timestamp;
 use crate::words::signing::KeySeed;
+use crate::words::{clock, files};
 
 /// The pause between writes of changes, unless writing takes long.
 const PACE: Duration = Duration::from_secs(1);
@@ -45,6 +46,15 @@ struct WriterState {
     is_suspended: bool,
     /// `None`: this process has not begun one, or no longer knows what is in it.
     file: Option<StateFile>,
+    failure: Option<SnapshotFailure>,
+}
+
+/// Why the snapshot cannot be written.
+#[derive(Clone, Debug)]
+pub struct SnapshotFailure {
+    pub path: PathBuf,
+    pub why: String,
+    pub since: Timestamp,
 }
 
 impl SnapshotWriter {
@@ -58,13 +68,30 @@ impl SnapshotWriter {
 
     /// Stops writing, because the file belongs to another process now. No write is under way when this returns.
     pub fn suspend(&self) {
-        *self.state.lock() = WriterState { is_suspended: true, file: None };
+        *self.state.lock() = WriterState { is_suspended: true, ..WriterState::default() };
     }
 
     /// Writes again, because the other process has not taken over. It may have begun a file in place of the one there was,
     /// so this process begins one too.
     pub fn resume(&self) {
         self.state.lock().is_suspended = false;
+    }
+
+    /// Why what was to be written last was not. `None`: it was.
+    pub fn failure(&self) -> Option<SnapshotFailure> {
+        self.state.lock().failure.clone()
+    }
+
+    /// Notes how a write ended. Returns whether it failed after one that did not.
+    fn note(&self, path: &Path, failed: Option<&io::Error>) -> bool {
+        let mut state = self.state.lock();
+        let before = state.failure.take();
+        let is_news = failed.is_some() && before.is_none();
+        state.failure = failed.map(|error| {
+            let since = before.map_or_else(clock::wall, |before| before.since);
+            SnapshotFailure { path: path.to_owned(), why: files::describe(error), since }
+        });
+        is_news
     }
 
     /// Where there are changes to write, or the first state.
@@ -103,7 +130,6 @@ impl SnapshotWriter {
 /// Removes expired bans and writes changes until it is stopped, and then once more.
 pub async fn write_changes(writer: Arc<SnapshotWriter>, store: Arc<MemoryStore>, stop: CancellationToken) {
     let mut pace = Duration::ZERO;
-    let mut is_writable = true;
     loop {
         let is_last = stop.run_until_cancelled(time::sleep(pace)).await.is_none();
         store.bans().remove_expired();
@@ -114,18 +140,15 @@ pub async fn write_changes(writer: Arc<SnapshotWriter>, store: Arc<MemoryStore>,
             let (with, to, of) = (Arc::clone(&writer), path.clone(), Arc::clone(&store));
             let outcome = task::spawn_blocking(move || with.write(&to, &of)).await;
             pace = pace.max(begun.elapsed() * IDLE_PARTS);
-            match outcome.unwrap_or_else(|error| Err(io::Error::other(error))) {
-                Ok(bytes) => {
-                    is_writable = true;
-                    pace = pace.max(Duration::from_secs(bytes) / BYTES_PER_SECOND);
+            let written = outcome.unwrap_or_else(|error| Err(io::Error::other(error)));
+            let is_news = writer.note(&path, written.as_ref().err());
+            match written {
+                Ok(bytes) => pace = pace.max(Duration::from_secs(bytes) / BYTES_PER_SECOND),
+                Err(error) if is_news => {
+                    let name = path.display();
+                    warn!(file = %name, "{name}: {error}: a restart would lose bans, known clients and sessions; the gateway tries again");
                 }
-                Err(error) => {
-                    if is_writable {
-                        let name = path.display();
-                        warn!(file = %name, "{name}: {error}: a restart would lose bans, known clients and sessions; the gateway tries again");
-                    }
-                    is_writable = false;
-                }
+                Err(_) => {}
             }
         }
         if is_last {

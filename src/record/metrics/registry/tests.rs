@@ -78,6 +78,7 @@ fn gauges() -> Gauges {
         store_part: Some(0.25),
         servers: vec![("app".into(), "10.0.1.5:8000".into(), true)],
         dropped_lines: 0,
+        faults: Vec::new(),
         gateway: Arc::new("eu-1".to_owned()),
         verdict: vec![("well", false), ("attack", true)],
         lockdowns: vec![("login-lockdown".into(), true)],

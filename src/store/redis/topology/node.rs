@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 use crate::store::redis::transport::connect::Address;
 use crate::store::redis::transport::connection::RedisConnection;
 use crate::store::redis::transport::fault::{Breaker, BreakerState, DownCause};
+use crate::words::clock::Timestamp;
 
 #[derive(Debug)]
 pub(in crate::store::redis) struct RedisNode {
@@ -23,6 +24,17 @@ pub(in crate::store::redis) struct RedisNode {
     retired: AtomicBool,
     /// How many keys it had when the monitor asked last.
     pub(in crate::store::redis) keys: AtomicU64,
+    /// Its policy, where that drops keys when memory is short.
+    pub(in crate::store::redis) eviction: Mutex<Option<Eviction>>,
+}
+
+/// A server drops keys when its memory is short, which has a bound.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Eviction {
+    pub server: String,
+    /// Such as `allkeys-lru`.
+    pub policy: String,
+    pub since: Timestamp,
 }
 
 impl RedisNode {
@@ -34,6 +46,7 @@ impl RedisNode {
             probed: AtomicBool::new(false),
             retired: AtomicBool::new(false),
             keys: AtomicU64::new(0),
+            eviction: Mutex::default(),
         }
     }
 

@@ -11,16 +11,16 @@ use tokio::time;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::node::RedisNode;
+use super::node::{Eviction, RedisNode};
 use super::shared::SharedRedis;
 use crate::store::key_ring::Resets;
 use crate::store::redis::scripts;
 use crate::store::redis::settings::Mode;
 use crate::store::redis::topology::node;
 use crate::store::redis::topology::node::SLOTS;
-use crate::store::redis::transport::connect::Address;
 use crate::store::redis::transport::connection::RedisConnection;
 use crate::store::redis::transport::fault::{DownCause, ServerFault};
+use crate::words::clock;
 use crate::words::timer::{PeerTimedOut, peer_timeout};
 
 /// How often the monitor probes a server that is down.
@@ -147,7 +147,7 @@ async fn probe(
         // It may have restarted without its keys, or be another server at the same address.
         shared.part.call_at_once();
         resets.server_emptied();
-        warnings.look(connection, &node.address).await;
+        warnings.look(connection, node).await;
     }
     Ok(())
 }
@@ -202,7 +202,7 @@ async fn wait_for_doubt(
                 }
                 rounds += 1;
                 if rounds % INSPECTION == 0
-                    && peer_timeout(UP_TIMEOUT, pin!(warnings.look(connection, &node.address))).await.is_err()
+                    && peer_timeout(UP_TIMEOUT, pin!(warnings.look(connection, node))).await.is_err()
                 {
                     return;
                 }
@@ -298,7 +298,8 @@ pub(in crate::store::redis) struct ServerWarnings {
 
 impl ServerWarnings {
     /// Asks the server for its version and policy. Without the permission for `INFO` there are no warnings.
-    pub(in crate::store::redis) async fn look(&mut self, connection: &RedisConnection, address: &Address) {
+    async fn look(&mut self, connection: &RedisConnection, node: &RedisNode) {
+        let address = &node.address;
         let server = info(connection, "server").await;
         let version = field(&server, "redis_version").filter(|version| is_too_old(version));
         if let Some(version) = new_problem(&mut self.version, version) {
@@ -309,6 +310,8 @@ impl ServerWarnings {
         }
         let memory = info(connection, "memory").await;
         let policy = field(&memory, "maxmemory_policy").filter(|policy| *policy != "noeviction");
+        // Without a bound on its memory it drops nothing yet.
+        note_eviction(node, policy.filter(|_| field(&memory, "maxmemory") != Some("0")));
         if let Some(policy) = new_problem(&mut self.policy, policy) {
             warn!(
                 server = %address, maxmemory_policy = policy,
@@ -316,6 +319,14 @@ impl ServerWarnings {
                  too many requests pass. Set it to `noeviction`"
             );
         }
+    }
+}
+
+fn note_eviction(node: &RedisNode, policy: Option<&str>) {
+    let mut known = node.eviction.lock();
+    if known.as_ref().map(|known| &*known.policy) != policy {
+        let server = node.address.to_string();
+        *known = policy.map(|policy| Eviction { server, policy: policy.to_owned(), since: clock::wall() });
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time;
 
-use super::node::RedisNode;
+use super::node::{Eviction, RedisNode};
 use crate::rules::key::KeyHasher;
 use crate::store::leases::HeldLeases;
 use crate::store::parts::{HeldPart, Part, ProcessMark};
@@ -171,6 +171,11 @@ impl SharedRedis {
             down.push(DownServer { server, cause: "nomaster" });
         }
         Status { up: down.is_empty(), down }
+    }
+
+    /// The servers that drop keys when their memory is short.
+    pub fn evictions(&self) -> Vec<Eviction> {
+        self.topology.map().masters.iter().filter_map(|node| node.eviction.lock().clone()).collect()
     }
 
     /// The part of every limit that this gateway may grant while Redis is away.
