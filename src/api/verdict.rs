@@ -283,9 +283,14 @@ impl Configuration {
 
 fn gateways(gateways: &[Gateway], is_complete: bool) -> VerdictPart {
     let in_state = |state: GatewayState| gateways.iter().filter(move |gateway| gateway.state == state);
-    let gone: Vec<_> = in_state(GatewayState::Gone)
-        .map(|gateway| format!("{} was last heard of at {}", gateway.shown_among(gateways), moment(&gateway.last_seen)))
-        .collect();
+    // One that crashed and was started again has another id.
+    let is_back =
+        |gone: &&Gateway| in_state(GatewayState::Up).any(|up| up.name == gone.name && up.since > gone.last_seen);
+    let last_heard = |gateway: &Gateway| {
+        format!("{} was last heard of at {}", gateway.shown_among(gateways), moment(&gateway.last_seen))
+    };
+    let gone: Vec<_> = in_state(GatewayState::Gone).filter(|gone| !is_back(gone)).map(last_heard).collect();
+    let back: Vec<_> = in_state(GatewayState::Gone).filter(is_back).map(last_heard).collect();
     let missing: Vec<_> = in_state(GatewayState::Missing).map(|gateway| gateway.shown_among(gateways)).collect();
     let up = in_state(GatewayState::Up).count();
     if !gone.is_empty() {
@@ -294,6 +299,10 @@ fn gateways(gateways: &[Gateway], is_complete: bool) -> VerdictPart {
     if !missing.is_empty() {
         let verb = if missing.len() == 1 { "does" } else { "do" };
         let sentence = format!("{} {verb} not answer: what is counted there is missing.", missing.join(", "));
+        return part("gateways", Level::Notice, sentence);
+    }
+    if !back.is_empty() {
+        let sentence = format!("{}, did not say that it would end, and is back.", back.join("; "));
         return part("gateways", Level::Notice, sentence);
     }
     if !is_complete {
@@ -593,6 +602,13 @@ mod tests {
         check(list(false, None, None), Level::Well, counts);
         let gone = |status: &mut Status, _: &mut Denials| status.gateways.push(gateway("two", GatewayState::Gone));
         check(gone, Level::Trouble, "two was last heard of at 2026-11-28 08:00:00 UTC. 1 gateway up.");
+        let back = |status: &mut Status, _: &mut Denials| {
+            let before = gateway("one", GatewayState::Gone);
+            status.gateways.push(Gateway { id: "one-0".into(), last_seen: "2026-11-28T07:59:58Z".into(), ..before });
+            status.last_minute = Traffic { denied: 20, ..Traffic::default() };
+        };
+        let words = "Under attack: 0 requests passed and 20 were denied in the last minute.";
+        check(back, Level::Attack, words);
         let dead = |status: &mut Status, _: &mut Denials| {
             status.upstreams[0].servers.iter_mut().for_each(|server| server.healthy = false);
         };
