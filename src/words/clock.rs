@@ -28,6 +28,12 @@ impl Timestamp {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }
 
+    /// This many microseconds later, or earlier.
+    #[must_use]
+    pub const fn shifted(self, micros: i64) -> Self {
+        Self(self.0.saturating_add_signed(micros))
+    }
+
     /// The moment this long before; the epoch at the earliest.
     #[must_use]
     pub fn earlier_by(self, span: Duration) -> Self {
@@ -73,6 +79,17 @@ impl Clock {
         match self {
             Self::System { epoch, started } => *epoch + Instant::now().duration_since(*started),
             Self::Manual(clock) => clock.now(),
+        }
+    }
+}
+
+impl Clock {
+    /// How many microseconds the wall clock is ahead of this one, because it was corrected since, or the machine slept. A clock
+    /// that a test sets is never corrected.
+    pub fn correction(&self) -> i64 {
+        match self {
+            Self::System { .. } => wall().as_micros().wrapping_sub(self.now().as_micros()).cast_signed(),
+            Self::Manual(_) => 0,
         }
     }
 }

@@ -1,11 +1,12 @@
 //! Bans that other gateways, and the next process, know.
 
 use std::thread;
+use std::time::Duration;
 
 use serde_json::json;
 
 use crate::bans::{api, listed, post, wait};
-use crate::support::{Gateway, Origin, RedisServer, eventually};
+use crate::support::{Gateway, Origin, RedisServer, Stopwatch, eventually};
 
 fn on(redis: &RedisServer, origin: &Origin, rest: &str) -> Gateway {
     let store = format!("store: {{redis: {{url: \"{}\", timeout: 10s}}}}", redis.url());
@@ -82,7 +83,22 @@ fn in_memory_bans_survive_a_restart_and_a_kill() {
 
     let third = Gateway::start(&config);
     assert!(wait(&ask(&third, "bob")) > 3500);
+    // A ban is on disk at once, not with the changes of each second.
+    let begun = Stopwatch::start();
+    for number in 1..=6 {
+        let before = length();
+        let ban = json!({"address": format!("192.0.2.{number}"), "for": "1h", "reason": "scans"});
+        assert_eq!(post(&third, &ban).0, 201);
+        eventually("it is written", || length() > before);
+    }
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    // Another gateway with the same file would overwrite it.
+    let other = Gateway::start(&config);
+    let told = || other.admin_request("GET", "/api/v1/status").send().json()["verdict"]["sentence"].to_string();
+    eventually("it says so", || told().contains(": another gateway writes it, and each would overwrite"));
     drop(third);
+    eventually("it writes the file now", || told().contains("All is well."));
+    drop(other);
     std::fs::write(&path, "nonsense").expect("it is written");
     let fourth = Gateway::start(&config);
     assert_eq!((ask(&fourth, "bob").status, listed(&fourth)), (200, json!([])));

@@ -283,6 +283,13 @@ impl SavedBan {
         }
     }
 
+    /// The same by a clock that is ahead by so many microseconds.
+    #[must_use]
+    pub(in crate::store) fn shifted(self, micros: i64) -> Self {
+        let later = |moment: u64| moment.saturating_add_signed(micros);
+        Self { since: later(self.since), until: later(self.until), ..self }
+    }
+
     /// When it began.
     pub(in crate::store) fn since(&self) -> Timestamp {
         Timestamp::from_micros(self.since)

@@ -8,9 +8,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
 use super::frame::Salt;
+use crate::store::bans::ban::BanRecord;
 use crate::store::bans::codec::SavedBan;
 use crate::store::memory::{ChangeMark, MemoryStore};
+use crate::store::sessions::codec::KnownSession;
 use crate::store::snapshot::frame;
 use crate::store::snapshot::frame::Record;
 use crate::store::snapshot::writer::seeds_of;
@@ -28,7 +33,13 @@ pub(super) struct StateFile {
     begun: Timestamp,
     /// The changes that it has.
     mark: ChangeMark,
+    /// How far the wall clock is ahead of the clock of the store, in microseconds. The file has moments of the wall clock, by
+    /// which the next process goes.
+    correction: i64,
 }
+
+/// Clocks are adjusted by less than this all the time, in microseconds.
+const NOTABLE: u64 = 5_000_000;
 
 /// A file is begun anew when more than the size of the whole state, and at least this, was appended to it. Beginning anew then
 /// costs no more than appending did.
@@ -52,6 +63,12 @@ impl StateFile {
     /// take over, can write into it.
     pub(super) fn begin(path: &Path, store: &MemoryStore) -> io::Result<Self> {
         check_writable(path)?;
+        if is_of_another(path) {
+            return Err(io::Error::new(
+                io::ErrorKind::ResourceBusy,
+                "another gateway writes it, and each would overwrite what the other wrote: give each a file of its own",
+            ));
+        }
         let draft = beside(path, ".new");
         match fs::remove_file(&draft) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -67,31 +84,39 @@ impl StateFile {
 
     fn write_draft(draft: &Path, path: &Path, store: &MemoryStore) -> io::Result<Self> {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(draft)?;
+        // A file system without locks is as good as one where nobody else writes.
+        let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
+        let correction = correction_of(store);
         let salt = Salt::random();
         let header = frame::write(salt);
         file.write_all(&header)?;
         // Changes that come while the state is written are appended afterwards, whether or not it has them already.
         let mark = store.watch_changes();
-        let mut frames = Frames::new(&mut file, salt, header.len() as u64);
+        let mut frames = Frames::new(&mut file, salt, header.len() as u64, correction);
         write_state(store, &mark, &mut frames)?;
         let length = frames.finish()?;
         file.sync_all()?;
         fs::rename(draft, path)?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         File::open(folder)?.sync_all()?;
-        Ok(Self { file, salt, length, whole: length, begun: store.clock().now(), mark })
+        Ok(Self { file, salt, length, whole: length, begun: store.clock().now(), mark, correction })
     }
 
-    /// Whether there are changes that it does not have.
+    /// Whether there are changes that it does not have, or the wall clock was corrected.
     pub(super) fn is_behind(&self, store: &MemoryStore) -> bool {
-        self.mark != store.change_mark()
+        self.mark != store.change_mark() || self.has_other_time(store)
+    }
+
+    fn has_other_time(&self, store: &MemoryStore) -> bool {
+        correction_of(store).abs_diff(self.correction) >= NOTABLE
     }
 
     /// Whether it is to be begun anew, with the changes that it does not have.
     pub(super) fn is_over(&self, path: &Path, store: &MemoryStore, min_appended: u64) -> bool {
         let appended = self.length - self.whole;
         let age = store.clock().now().since(self.begun);
-        appended > self.whole.max(min_appended) || age >= LONGEST || !self.is_in_place(path)
+        let is_long = appended > self.whole.max(min_appended) || age >= LONGEST;
+        is_long || self.has_other_time(store) || !self.is_in_place(path)
     }
 
     /// Whether it is as this process has left it, under this name.
@@ -105,18 +130,21 @@ impl StateFile {
     pub(super) fn append(&mut self, store: &MemoryStore) -> io::Result<bool> {
         let mark = store.change_mark();
         let Some(changes) = store.changes_since(&self.mark) else { return Ok(false) };
-        let mut frames = Frames::new(&mut self.file, self.salt, self.length);
+        let mut frames = Frames::new(&mut self.file, self.salt, self.length, self.correction);
         for id in changes.bans.removed {
             frames.write(&Record::NoBan(id))?;
         }
         for record in changes.bans.written {
-            frames.write(&Record::Ban(record.ban.id, SavedBan::of(&record)))?;
+            frames.write_ban(&record)?;
         }
         if changes.has_new_key {
             frames.write(&Record::Seeds(seeds_of(store)))?;
         }
         for (session, known) in changes.sessions {
-            frames.write(&known.map_or(Record::NoSession(session), Record::Session))?;
+            match known {
+                Some(known) => frames.write_session(known)?,
+                None => frames.write(&Record::NoSession(session))?,
+            }
         }
         write_known_clients(store, &self.mark, &mark, &mut frames)?;
         let length = frames.finish()?;
@@ -140,16 +168,21 @@ impl StateFile {
     }
 }
 
+fn correction_of(store: &MemoryStore) -> i64 {
+    let correction = store.clock().correction();
+    if correction.unsigned_abs() < NOTABLE { 0 } else { correction }
+}
+
 fn write_state(store: &MemoryStore, mark: &ChangeMark, frames: &mut Frames<'_>) -> io::Result<()> {
     frames.write(&Record::Secret(store.secret()))?;
     // In a frame of its own, because nothing can be read without it.
     frames.end_frame()?;
     frames.write(&Record::Seeds(seeds_of(store)))?;
     for record in store.bans().records() {
-        frames.write(&Record::Ban(record.ban.id, SavedBan::of(&record)))?;
+        frames.write_ban(&record)?;
     }
     for known in store.lasting_sessions() {
-        frames.write(&Record::Session(known))?;
+        frames.write_session(known)?;
     }
     write_known_clients(store, &ChangeMark::default(), mark, frames)?;
     frames.write(&Record::Whole)
@@ -161,7 +194,10 @@ fn write_known_clients(
     until: &ChangeMark,
     frames: &mut Frames<'_>,
 ) -> io::Result<()> {
-    for (subject, clients) in store.known_clients_between(since, until) {
+    for (subject, mut clients) in store.known_clients_between(since, until) {
+        for (_, until) in &mut clients {
+            *until = until.shifted(frames.correction);
+        }
         frames.write(&Record::KnownClients(subject, clients))?;
     }
     Ok(())
@@ -175,11 +211,22 @@ struct Frames<'f> {
     offset: u64,
     payload: Vec<u8>,
     frame: Vec<u8>,
+    /// See [`StateFile`].
+    correction: i64,
 }
 
 impl<'f> Frames<'f> {
-    fn new(file: &'f mut File, salt: Salt, offset: u64) -> Self {
-        Self { file, salt, offset, payload: Vec::new(), frame: Vec::new() }
+    fn new(file: &'f mut File, salt: Salt, offset: u64, correction: i64) -> Self {
+        Self { file, salt, offset, payload: Vec::new(), frame: Vec::new(), correction }
+    }
+
+    fn write_ban(&mut self, record: &BanRecord) -> io::Result<()> {
+        self.write(&Record::Ban(record.ban.id, SavedBan::of(record).shifted(self.correction)))
+    }
+
+    fn write_session(&mut self, known: KnownSession) -> io::Result<()> {
+        let used = known.used.shifted(self.correction);
+        self.write(&Record::Session(KnownSession { used, ..known }))
     }
 
     fn write(&mut self, record: &Record) -> io::Result<()> {
@@ -204,6 +251,12 @@ impl<'f> Frames<'f> {
         self.end_frame()?;
         Ok(self.offset)
     }
+}
+
+/// Whether another process that runs writes the file. Each has its own locked.
+fn is_of_another(path: &Path) -> bool {
+    let Ok(file) = files::open(path) else { return false };
+    flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK)
 }
 
 pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {

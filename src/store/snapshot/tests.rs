@@ -20,7 +20,7 @@ use crate::store::bans::BanSubject;
 use crate::store::memory::{ChangeMark, MemorySettings, MemoryStore};
 use crate::store::snapshot::restore::{Replayed, Unreadable, replay};
 use crate::store::snapshot::{frame, writer};
-use crate::words::clock::{Clock, ManualClock, Timestamp};
+use crate::words::clock::{Clock, ManualClock, Timestamp, wall};
 
 fn store(clock: &ManualClock) -> MemoryStore {
     MemoryStore::new(
@@ -299,4 +299,25 @@ fn a_ban_lasts_no_longer_than_it_would_have_whatever_the_clock_shows() {
     for by in [seconds(5), seconds(3600), years] {
         assert_eq!(left_after(back(by)).0, Some(seconds(50)), "{by:?}");
     }
+}
+
+#[test]
+fn a_ban_of_a_gateway_whose_clock_was_slow_lasts_as_long_after_a_restart() {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("state");
+    let settings = MemorySettings { max_keys: 100, max_sessions: 1000, snapshot: None };
+    // The wall clock was corrected by an hour since this one began.
+    let slow = Clock::from(wall().earlier_by(Duration::from_secs(3600)));
+    let (before, mut after) = (MemoryStore::new(&settings, slow), MemoryStore::new(&settings, Clock::system()));
+    let network = BanSubject::Address("203.0.113.0/24".parse().expect("a network"));
+    before.bans().ban_by_operator(network, Duration::from_secs(900), "scans".into()).expect("room");
+    let file = StateFile::begin(&path, &before).expect("it is written");
+    restore(&path, &mut after);
+    let left = after.bans().of_address([203, 0, 113, 9].into()).map(|(_, left)| left).expect("it lasts");
+    assert!((890..=900).contains(&left.as_secs()), "{left:?}");
+    // Another process keeps off the file as long as this one has it.
+    let refused = StateFile::begin(&path, &after).expect_err("it is in use").to_string();
+    assert!(refused.starts_with("another gateway writes it"), "{refused}");
+    drop(file);
+    StateFile::begin(&path, &after).expect("it is free");
 }

@@ -2,12 +2,13 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio::{task, time};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -24,6 +25,9 @@ use crate::words::{clock, files};
 
 /// The pause between writes of changes, unless writing takes long.
 const PACE: Duration = Duration::from_secs(1);
+
+/// A ban that begins or is lifted is written sooner, so that hardly a crash loses one.
+const SHORTEST_REST: Duration = Duration::from_millis(10);
 
 /// Writing takes at most one part in this many of the time.
 const IDLE_PARTS: u32 = 20;
@@ -129,17 +133,20 @@ impl SnapshotWriter {
 
 /// Removes expired bans and writes changes until it is stopped, and then once more.
 pub async fn write_changes(writer: Arc<SnapshotWriter>, store: Arc<MemoryStore>, stop: CancellationToken) {
-    let mut pace = Duration::ZERO;
+    let mut is_last = false;
     loop {
-        let is_last = stop.run_until_cancelled(time::sleep(pace)).await.is_none();
+        // From before the write, so that no ban is missed that begins meanwhile.
+        let mut banned = pin!(store.bans().changed());
+        banned.as_mut().enable();
         store.bans().remove_expired();
         store.remove_expired_sessions();
-        pace = PACE;
+        let (mut pace, mut rest) = (PACE, SHORTEST_REST);
         if let Some(path) = writer.destination(&store) {
             let begun = Instant::now();
             let (with, to, of) = (Arc::clone(&writer), path.clone(), Arc::clone(&store));
             let outcome = task::spawn_blocking(move || with.write(&to, &of)).await;
-            pace = pace.max(begun.elapsed() * IDLE_PARTS);
+            rest = rest.max(begun.elapsed() * IDLE_PARTS);
+            pace = pace.max(rest);
             let written = outcome.unwrap_or_else(|error| Err(io::Error::other(error)));
             let is_news = writer.note(&path, written.as_ref().err());
             match written {
@@ -154,6 +161,12 @@ pub async fn write_changes(writer: Arc<SnapshotWriter>, store: Arc<MemoryStore>,
         if is_last {
             return;
         }
+        let pause = async {
+            if timeout(pace, banned).await.is_ok() {
+                time::sleep(rest).await;
+            }
+        };
+        is_last = stop.run_until_cancelled(pause).await.is_none();
     }
 }
 
