@@ -29,6 +29,9 @@ pub struct BanResponse {
     /// `all`: every gateway on this store knows it; `this_gateway`: Redis did not answer, so the others know it when it is
     /// back.
     pub scope: String,
+    /// The gateway that answers has no such limit by now, and denies nobody by this ban. Left out otherwise.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unenforced: bool,
 }
 
 /// The bans that began.

@@ -40,6 +40,21 @@ fn an_address_is_banned_listed_exported_and_freed() {
 }
 
 #[test]
+fn a_ban_of_a_limit_that_was_removed_is_shown_as_enforced_no_longer() {
+    let gateway = Gateway::with_token(CONFIG);
+    assert_eq!(bans(&gateway, &["add", "--limit", "login guesses", "param.username=bob", "--for", "1h"]).code, Some(0));
+    let listed = || bans(&gateway, &["list"]).stdout;
+    assert!(!listed().contains("1 of 1"), "{}", listed());
+    gateway.reload(CONFIG.replace("login guesses", "login tries"));
+    assert!(
+        listed().ends_with("\n1 of 1: this gateway has no such limit by now, and denies nobody by the ban\n"),
+        "{}",
+        listed()
+    );
+    assert_eq!(bans(&gateway, &["list", "--format", "json"]).json()[0]["unenforced"], true);
+}
+
+#[test]
 fn many_addresses_are_banned_in_one_call_all_or_none() {
     let gateway = Gateway::with_token(CONFIG);
     let add =

@@ -91,7 +91,7 @@ pub(super) async fn create(State(state): State<Arc<AdminState>>, request: Reques
     if let Some(last) = more.last() {
         info!(bans = more.len(), until = %last.until, "an operator banned {} more networks in the same call", more.len());
     }
-    let mut bans = begun.iter().map(|ban| ban_response(ban, &state.store));
+    let mut bans = begun.iter().map(|ban| ban_response(ban, &state));
     if request.addresses.is_some() {
         return Ok((StatusCode::CREATED, Json(BannedResponse::Several { banned: bans.collect() })).into_response());
     }

@@ -27,7 +27,6 @@ use crate::admin::shared::Scope;
 use crate::api::bans::{BanResponse, KeyBanResponse};
 use crate::rules::decision::operator::LimitQuery;
 use crate::rules::list::network;
-use crate::store::AnyStore;
 use crate::store::bans::{Ban, BanId, BanSubject};
 use crate::words::clock::Timestamp;
 use crate::words::units::whole_seconds;
@@ -46,7 +45,7 @@ use crate::words::word::Help;
     ))
 )]
 async fn list(State(state): State<Arc<AdminState>>) -> Json<Vec<BanResponse>> {
-    Json(state.store.bans().list().iter().map(|ban| ban_response(ban, &state.store)).collect())
+    Json(state.store.bans().list().iter().map(|ban| ban_response(ban, &state)).collect())
 }
 
 /// One ban
@@ -64,19 +63,21 @@ async fn show(
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<BanResponse>, Problem> {
     let ban = state.store.bans().find(ban_id(id)?).ok_or_else(no_such_ban)?;
-    Ok(Json(ban_response(&ban, &state.store)))
+    Ok(Json(ban_response(&ban, &state)))
 }
 
 // A ban as the API shows it.
 
-fn ban_response(ban: &Ban, store: &AnyStore) -> BanResponse {
+fn ban_response(ban: &Ban, state: &AdminState) -> BanResponse {
     let (address, limit, key) = match &ban.subject {
         BanSubject::Address(network) => (Some(network.to_string()), None, None),
         BanSubject::Key { limit, named, .. } => {
             (None, Some(limit.to_string()), Some(named.for_operators().iter().cloned().collect()))
         }
     };
-    let scope = if store.is_only_here(ban.id) { Scope::ThisGateway } else { Scope::All };
+    let is_known = |limit: &String| state.policy.load().limits.iter().any(|known| *known.name == **limit);
+    let unenforced = limit.as_ref().is_some_and(|limit| !is_known(limit));
+    let scope = if state.store.is_only_here(ban.id) { Scope::ThisGateway } else { Scope::All };
     BanResponse {
         id: ban.id.to_string(),
         address,
@@ -85,6 +86,7 @@ fn ban_response(ban: &Ban, store: &AnyStore) -> BanResponse {
         until: ban.until.to_string(),
         reason: ban.reason.to_string(),
         scope: scope.as_str().to_owned(),
+        unenforced,
     }
 }
 

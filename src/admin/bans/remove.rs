@@ -100,7 +100,7 @@ pub(super) async fn remove_matching(
     if lifted.is_empty() && !matches!(query, LiftQuery::All) {
         return Err(Problem::new(StatusCode::NOT_FOUND, not_banned(&query, wider.as_ref())));
     }
-    let response = |ban: &Ban| ban_response(ban, &state.store);
+    let response = |ban: &Ban| ban_response(ban, &state);
     Ok(Json(LiftedResponse { lifted: lifted.iter().map(response).collect(), remaining: wider.as_ref().map(response) }))
 }
 

@@ -151,7 +151,7 @@ function subject(ban) {
 
 function subjectNode(ban) {
   if (ban.equal) return counted(ban.equal.length, "ban");
-  return ban.address ? whom(ban.address) : element("span", ...keyNodes(ban.key), " of ", value("limit", ban.limit));
+  return ban.address ? whom(ban.address) : element("span", ...keyNodes(ban.key), " of ", value("limit", ban.limit), ban.unenforced ? " (no such limit now)" : "");
 }
 
 // Whether it keeps everyone out.

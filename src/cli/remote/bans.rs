@@ -140,6 +140,9 @@ fn list(RemoteArguments { gateway, format }: &RemoteArguments) -> anyhow::Result
             if let count @ 1.. = bans.iter().filter(|ban| ban.is_only_here()).count() {
                 output::print(&format!("{count} of {}: {ONLY_HERE}", bans.len()))?;
             }
+            if let count @ 1.. = bans.iter().filter(|ban| ban.unenforced).count() {
+                output::print(&format!("{count} of {}: {UNENFORCED}", bans.len()))?;
+            }
         }
     }
     Ok(Exit::Done)
@@ -299,6 +302,8 @@ fn key(parts: &[String]) -> Result<BTreeMap<String, String>, String> {
     }
     Ok(key)
 }
+
+const UNENFORCED: &str = "this gateway has no such limit by now, and denies nobody by the ban";
 
 impl BanResponse {
     /// Whether the other gateways on the store do not know it.
