@@ -66,6 +66,21 @@ fn every_mistake_is_told_at_once_with_its_place() {
 }
 
 #[test]
+fn a_list_of_anything_else_says_how_many_more_of_its_lines_are_wrong() {
+    let config = format!("{GOOD}lists: {{abusers: {{file: abusers.txt}}}}\naccess: {{deny: [abusers]}}\n");
+    for (wrong, more) in
+        [(20, None), (21, Some("1 further line of this file, from here on, is no ")), (25, Some("5 further lines"))]
+    {
+        let folder = Folder::with(&config);
+        folder.write("abusers.txt", &"192.0.2.1\nnobody\n".repeat(wrong));
+        let ended = folder.run(&["check"]);
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert!(ended.stdout.contains(more.unwrap_or("20 mistakes")), "{ended:?}");
+        assert_eq!(ended.stdout.contains("abusers.txt:42:1"), more.is_some(), "{ended:?}");
+    }
+}
+
+#[test]
 fn mistakes_are_a_list_for_programs() {
     let ended = Folder::with(TWO_MISTAKES).run(&["check", "--format", "json"]);
     assert_eq!(ended.code, Some(1));

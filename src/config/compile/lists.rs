@@ -18,7 +18,7 @@ use crate::rules::key::{KeyPart, Selector};
 use crate::rules::list;
 use crate::rules::list::{List, ListId, Members};
 use crate::wire::crowdsec::ListSource;
-use crate::words::units::nearest;
+use crate::words::units::{counted, nearest};
 
 /// The lists of a configuration by name.
 #[derive(Debug, Default)]
@@ -255,11 +255,14 @@ impl Compiler {
         let inline = list.addresses.get().map(|addresses| &addresses.items[..]).unwrap_or_default();
         let mut networks: Vec<_> = inline.iter().map(|network| network.value).collect();
         if let Some(NamedFile { path, content }) = list.file.get().and_then(|file| self.file(file, "list")) {
-            let mut wrong = 0;
+            let (mut wrong, mut next_wrong) = (0, None);
             for entry in list::entries(&content) {
                 match network_or_help(entry.text) {
                     Ok(network) => networks.push(network),
-                    Err(_) if wrong == MAX_WRONG_LINES => break,
+                    Err(_) if wrong >= MAX_WRONG_LINES => {
+                        wrong += 1;
+                        next_wrong.get_or_insert((entry.line, entry.column));
+                    }
                     Err(InvalidValue { message, help }) => {
                         wrong += 1;
                         let line =
@@ -270,6 +273,14 @@ impl Compiler {
                         self.mistakes.push(diagnostic.excerpt(line, length));
                     }
                 }
+            }
+            if let Some((line, column)) = next_wrong {
+                let more = counted(wrong - MAX_WRONG_LINES, "further line");
+                let verb = if wrong - MAX_WRONG_LINES == 1 { "is" } else { "are" };
+                let message = format!("{more} of this file, from here on, {verb} no address or network either");
+                let mut diagnostic = Diagnostic::new(&path, line, column, message);
+                diagnostic.help = Some("is this the right file? A list has one address or network a line".to_owned());
+                self.mistakes.push(diagnostic);
             }
         }
         networks
@@ -288,5 +299,5 @@ impl Compiler {
 /// The word under `unless` for clients that logged in before.
 pub(super) const KNOWN_CLIENT: &str = "known_client";
 
-/// A file with more invalid lines is probably not a list.
+/// A file with more invalid lines is probably not a list: the others are counted.
 const MAX_WRONG_LINES: usize = 20;
