@@ -13,7 +13,7 @@ use crate::config::{Diagnostic, Settings};
 use crate::gateway::Snapshot;
 use crate::listen::ServesChange;
 use crate::record::advice::{Advice, AdviceKind};
-use crate::rules::limit::{Limit, LimitId};
+use crate::rules::limit::{Limit, LimitId, State};
 use crate::rules::list::Members;
 use crate::upstream::{ServerUrl, Upstream};
 use crate::words::clock::Timestamp;
@@ -93,6 +93,7 @@ impl Changes {
         // An upstream that did not change is the same object: it keeps its connections and the health of its servers.
         changes.compare("upstream", &upstreams(old), &upstreams(new), |old, new| Arc::ptr_eq(old, new));
         changes.compare("limit", &limits(old), &limits(new), |old, new| old == new);
+        changes.add_counted_anew(&limits(old), &limits(new));
         changes.compare("list", &lists(old), &lists(new), |old, new| old == new);
         // Only the name and the limits of a route are compared: patterns cannot be compared.
         changes.compare("route", &routes(old), &routes(new), |old, new| old == new);
@@ -126,6 +127,20 @@ impl Changes {
         }
         for address in tls {
             self.add(format!("other TLS on {address}"));
+        }
+    }
+
+    /// A limit keeps its counts under its name, unless they are of another kind or of other keys.
+    fn add_counted_anew(&mut self, old: &ByName<'_, &Limit>, new: &ByName<'_, &Limit>) {
+        for (name, limit) in new {
+            let Some(before) = old.get(name) else { continue };
+            let what = match () {
+                () if before.key.parts != limit.key.parts => "key",
+                () if before.distinct != limit.distinct => "`distinct`",
+                () if !State::is_shared(&before.rule, &limit.rule) => "algorithm",
+                () => continue,
+            };
+            self.add(format!("limit {name} counts anew, as it has another {what}"));
         }
     }
 

@@ -30,6 +30,12 @@ fn the_same_text_is_no_change() {
 #[test]
 fn a_limit_that_counts_otherwise_is_a_change() {
     check(&BEFORE.replace("5/minute", "6/minute"), "limit login-pace changed");
+    let other = |option: &str| BEFORE.replace("rate: 5/minute", option);
+    let anew = |what: &str| format!("limit login-pace changed, limit login-pace counts anew, as it has another {what}");
+    check(&other("rate: 5/minute, algorithm: fixed-window"), &anew("algorithm"));
+    check(&other("concurrent: 5"), &anew("algorithm"));
+    check(&other("rate: 5/minute, distinct: param.username"), &anew("`distinct`"));
+    check(&BEFORE.replace("login-pace, key: client_ip", "login-pace, key: [host, client_ip]"), &anew("key"));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The state of one key under one limit, for all algorithms.
 
 use std::fmt::Debug;
+use std::mem::discriminant;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -44,6 +45,11 @@ impl State {
             Rule::Rates { algorithm, .. } => AlgorithmState::fresh(*algorithm),
             Rule::Distinct(_) => AlgorithmState::Distinct(Box::default()),
         })
+    }
+
+    /// Whether what was counted for one rule counts for the other.
+    pub fn is_shared(one: &Rule, other: &Rule) -> bool {
+        discriminant(&Self::fresh(one).0) == discriminant(&Self::fresh(other).0)
     }
 
     /// When one more request may be charged; `None`: now. For `concurrent` that is not known, and the answer is one
