@@ -17,10 +17,22 @@ fn a_gateway_that_runs_is_well() {
 fn a_program_reads_json_and_a_token_does_no_harm() {
     let gateway = Gateway::with_token(CONFIG);
     let ended = gateway.run(&["health", "--format", "json"]);
-    assert_eq!((ended.code, ended.json()), (Some(0), json!({"status": "ok"})));
+    assert_eq!((ended.code, ended.json()), (Some(0), json!({"status": "ok", "readiness": "ready"})));
     let ended = Folder::empty().run(&["health", "--token-file", "none"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stderr.contains("cannot read the token file `none`"), "{ended:?}");
+}
+
+#[test]
+fn a_gateway_that_refuses_requests_is_alive_and_not_ready() {
+    let gateway = Gateway::start(format!(
+        "{CONFIG}store: {{redis: {{url: \"redis://127.0.0.1:1/0\"}}, on_failure: deny}}\nlimits: [{{name: pace, key: client_ip, rate: 1/hour}}]\n"
+    ));
+    assert_eq!(gateway.admin_request("GET", "/readyz").send().status, 503);
+    let ended = gateway.run(&["health"]);
+    let words = "alive, but not ready for requests: Redis does not answer, and limits deny meanwhile\n";
+    assert_eq!((ended.code, &*ended.stdout), (Some(0), words), "{ended:?}");
+    assert_eq!(gateway.run(&["health", "--format", "json"]).json()["readiness"], "store away");
 }
 
 #[test]

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::client::{AdminClient, AdminResponse, LONG_TIMEOUT, TIMEOUT};
 use super::gateway::{RemoteArguments, read_response, report_unreachable};
-use crate::api::LivenessResponse;
 use crate::api::problem::{Mistake, ProblemDocument, ReloadedResponse};
+use crate::api::{LivenessResponse, ReadinessResponse, ReadinessWord};
 use crate::cli::output;
 use crate::cli::program::{Exit, Format};
 use crate::config;
@@ -117,7 +117,8 @@ Examples:
   portcullis health --admin http://10.0.0.5:9090
   portcullis health -c /etc/portcullis/portcullis.yaml
 
-It needs no token.
+It needs no token. A gateway that is alive and not ready for requests, because it drains or Redis is away, says so; it is still
+healthy, since starting it anew would mend neither.
 Exit codes: 0 the gateway is healthy, 1 it is not, 3 it could not be reached.")]
 pub(in crate::cli) struct HealthArguments {
     /// Take the address from this configuration instead
@@ -147,9 +148,10 @@ pub(in crate::cli) fn health(HealthArguments { config, remote }: &HealthArgument
     };
     Ok(match read_liveness(&client, &answer) {
         Ok(liveness) => {
+            let readiness = read_readiness(&client);
             match remote.format {
-                Format::Json => output::print_json(&liveness),
-                Format::Human => output::print("ok"),
+                Format::Json => output::print_json(&json!({"status": liveness.status, "readiness": readiness})),
+                Format::Human => output::print(health_words(readiness.as_ref())),
             }?;
             Exit::Done
         }
@@ -171,4 +173,21 @@ fn read_liveness(
     }
     serde_json::from_slice(body)
         .map_err(|_| format!("the server at {authority} is not a gateway: its /healthz says something else"))
+}
+
+/// Whether a healthy gateway is ready for requests. `None`: it does not say.
+fn read_readiness(client: &AdminClient) -> Option<ReadinessWord> {
+    let answer = client.ask(Method::GET, "/readyz", None, TIMEOUT).ok()?;
+    let readiness: ReadinessResponse = serde_json::from_slice(&answer.body).ok()?;
+    Some(readiness.status)
+}
+
+fn health_words(readiness: Option<&ReadinessWord>) -> &'static str {
+    match readiness {
+        Some(ReadinessWord::Ready) | None => "ok",
+        Some(ReadinessWord::Draining) => "alive, but not ready for requests: it finishes those it has and ends",
+        Some(ReadinessWord::StoreAway) => {
+            "alive, but not ready for requests: Redis does not answer, and limits deny meanwhile"
+        }
+    }
 }
