@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::thread;
 use std::time::Duration;
 
 use crate::support::{Gateway, Origin, Stopwatch, eventually};
@@ -47,6 +48,20 @@ fn counts_that_nobody_takes_stay() {
     assert!(told.ends_with(b"mine\n"), "{}", told.escape_ascii());
     assert_eq!(gateway.get("/").status(), 429);
     assert_eq!(taken_over(&gateway).get("/").status(), 429);
+}
+
+#[test]
+fn a_gateway_that_is_stopped_is_named_while_its_successor_waits() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    gateway.pause();
+    let successor = thread::scope(|scope| {
+        scope.spawn(|| gateway.pause_for(Duration::from_secs(4)));
+        gateway.successor()
+    });
+    let words = format!("the running gateway (process {}) does not answer this process", gateway.pid());
+    assert!(successor.log_messages().iter().any(|line| line.contains(&words)), "{:?}", successor.log_messages());
+    assert_eq!(successor.get("/").status(), 200);
 }
 
 #[test]

@@ -4,7 +4,9 @@ use std::io;
 use std::io::{ErrorKind, Read};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::process::geteuid;
 use tokio::sync::oneshot;
@@ -80,7 +82,8 @@ impl Predecessor {
     ) -> io::Result<Option<(Self, InheritedSockets)>> {
         let mut version = 0;
         let (stream, (sockets, clock)) = loop {
-            let (greeted_on, answer) = send_greeting(stream, GREETINGS[version].0).await?;
+            let greeting = send_greeting(stream, GREETINGS[version].0);
+            let (greeted_on, answer) = said_where_slow(greeting, process).await?;
             match answer {
                 Ok(received) => break (greeted_on, received),
                 // It closed the connection without an answer.
@@ -92,6 +95,12 @@ impl Predecessor {
                         version += 1;
                     }
                     (stream, process) = (next, next_process);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    let within = TAKEOVER_TIMEOUT.as_secs();
+                    let gateway = named(process);
+                    let error = format!("{gateway} has not answered within {within} s, as one that is stopped");
+                    return Err(io::Error::new(ErrorKind::TimedOut, error));
                 }
                 Err(error) => return Err(error),
             }
@@ -225,6 +234,28 @@ async fn connect(path: &Path) -> io::Result<Option<PeerConnection>> {
     stream.set_read_timeout(Some(TAKEOVER_TIMEOUT))?;
     stream.set_write_timeout(Some(TAKEOVER_TIMEOUT))?;
     Ok(Some((stream, peer.pid())))
+}
+
+/// A gateway usually answers at once. One that is stopped answers never.
+const USUAL_ANSWER: Duration = Duration::from_secs(2);
+
+/// Waits for the answer of the running gateway, and says so where that takes long.
+async fn said_where_slow<T>(answer: impl Future<Output = T>, process: Option<i32>) -> T {
+    let mut answer = pin!(answer);
+    if let Ok(answered) = timeout(USUAL_ANSWER, &mut answer).await {
+        return answered;
+    }
+    let (gateway, patience) = (named(process), TAKEOVER_TIMEOUT.as_secs());
+    warn!(
+        "{gateway} does not answer this process, which is to take over: it may be stopped; {patience} s at most are waited"
+    );
+    answer.await
+}
+
+/// `the running gateway (process 17)`
+fn named(process: Option<i32>) -> String {
+    let number = process.map(|process| format!(" (process {process})")).unwrap_or_default();
+    format!("the running gateway{number}")
 }
 
 fn is_absent(error: &io::Error) -> bool {
