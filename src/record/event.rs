@@ -338,9 +338,9 @@ impl EventSubject {
             Ok(Selector::ClientIp(_)) => client().unwrap_or_else(|| format!("the client {value}")),
             Ok(Selector::User) => format!("the account {value}"),
             _ if value.is_empty() => format!("those without {selector}"),
-            _ if self.names.contains(&place) => format!("the account {value}"),
+            _ if self.names.contains(&place) => named_value("account", value),
             Ok(Selector::Host) => format!("the host {value}"),
-            _ => format!("the {selector} {value}"),
+            _ => named_value(selector, value),
         });
         let named: Vec<_> = named.collect();
         match (&event.key, event.address.as_deref()) {
@@ -362,6 +362,11 @@ impl EventSubject {
             _ => format!("the client {client}"),
         }
     }
+}
+
+/// `the account a***1f3c`. Asterisks alone tell nobody which one it is.
+fn named_value(what: &str, value: &str) -> String {
+    if value == "***" { format!("one {what} (its value is never shown)") } else { format!("the {what} {value}") }
 }
 
 fn named_routes(names: &[&str]) -> String {
@@ -535,7 +540,15 @@ mod tests {
             ),
             (
                 event(EventKind::Denial, &[("bearer", "***")]),
-                format!("denies the bearer *** on the route login, {by}, last by the client 203.0.113.9"),
+                format!(
+                    "denies one bearer (its value is never shown) on the route login, {by}, last by the client 203.0.113.9"
+                ),
+            ),
+            (
+                event(EventKind::Denial, &[("client_ip", "203.0.*.*"), ("param.pin", "***")]),
+                format!(
+                    "denies the client 203.0.113.9 with one account (its value is never shown) on the route login, {by}"
+                ),
             ),
             (
                 event(EventKind::Denial, &[]),
