@@ -35,21 +35,18 @@ impl ShownConfig {
 
 const STORE: &str = "store";
 
-/// The keys of the `store` section that only a start changes.
-const KEPT_BY_A_RELOAD: [&str; 3] = ["redis", "memory", "nodes"];
-
 impl ShownConfig {
-    /// What is in force after a reload: this configuration, with the store of the one `before`.
+    /// What is in force after a reload: this configuration, with what it changes of the store of the one `before` and waits for
+    /// the next start, such as `store.redis.url`.
     #[must_use]
-    pub fn with_store_of(mut self, before: &Self) -> Self {
-        let is_kept = |key: &str| KEPT_BY_A_RELOAD.contains(&key);
-        let old = before.store().map(entries).unwrap_or_default().iter().filter(|(key, _)| is_kept(&key.text));
-        let mut store: Vec<_> = old.cloned().collect();
-        // The other keys are about Redis.
-        if store.iter().any(|(key, _)| key.text == "redis") {
-            let new = self.store().map(entries).unwrap_or_default().iter().filter(|(key, _)| !is_kept(&key.text));
-            store.extend(new.cloned());
-        }
+    pub fn with_store_of(mut self, before: &Self, waiting: &[&str]) -> Self {
+        let is_kept = |key: &str| waiting.iter().any(|waiting| waiting.split('.').nth(1) == Some(key));
+        let [old, new] = [before, &self].map(|config| config.store().map(entries).unwrap_or_default());
+        // Most other keys are about Redis: those of a Redis that is to come are not in force.
+        let is_to_come = is_kept("redis") && !old.iter().any(|(key, _)| key.text == "redis");
+        let old = old.iter().filter(|(key, _)| is_to_come || is_kept(&key.text));
+        let new = new.iter().filter(|(key, _)| !is_to_come && !is_kept(&key.text));
+        let store: Vec<_> = old.chain(new).cloned().collect();
         let named = self.section(STORE).or_else(|| before.section(STORE)).cloned();
         if let (Some((key, Node { at, .. })), Content::Map(sections)) = (named, &mut self.masked.content) {
             let place = sections.iter().position(|(key, _)| key.text == STORE).unwrap_or(sections.len());
@@ -295,20 +292,27 @@ mod tests {
 
     #[test]
     fn after_a_reload_the_store_of_before_is_shown() {
-        let check = |before: &str, read: &str, expected: &str| {
+        let check = |before: &str, read: &str, waiting: &[&str], expected: &str| {
             let [before, read] = [before, read].map(|text| ShownConfig::of(&parse(text)));
-            assert_eq!(plain(&read.with_store_of(&before).masked), expected);
+            assert_eq!(plain(&read.with_store_of(&before, waiting).masked), expected);
         };
         check(
             "store: {redis: {url: a}, nodes: 2, on_failure: deny}\nlisten: 1",
             "store: {leases: off, redis: {url: b}, memory: 5, on_failure: allow}\nlisten: 2",
+            &["store.redis.url", "store.memory.max_keys", "store.nodes"],
             r#"{"store":{"redis":{"url":"a"},"nodes":2,"leases":"off","on_failure":"allow"},"listen":2}"#,
         );
         let (memory, redis) = ("store: {memory: 5}", "listen: 2\nstore: {redis: {url: b}, on_failure: allow}");
-        check(memory, redis, r#"{"listen":2,"store":{"memory":5}}"#);
-        check("listen: 1", redis, r#"{"listen":2}"#);
-        check(redis, "listen: 3", r#"{"listen":3,"store":{"redis":{"url":"b"}}}"#);
-        check("listen: 1", "listen: 2", r#"{"listen":2}"#);
+        check(memory, redis, &["store.redis", "store.memory.max_keys"], r#"{"listen":2,"store":{"memory":5}}"#);
+        check("listen: 1", redis, &["store.redis"], r#"{"listen":2}"#);
+        check(redis, "listen: 3", &["store.redis"], r#"{"listen":3,"store":{"redis":{"url":"b"}}}"#);
+        check(
+            memory,
+            "store: {memory: 6}\nlisten: 4",
+            &["store.memory.max_keys"],
+            r#"{"store":{"memory":5},"listen":4}"#,
+        );
+        check("listen: 1", "listen: 2", &[], r#"{"listen":2}"#);
     }
 
     #[test]

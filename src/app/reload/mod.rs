@@ -284,7 +284,7 @@ impl InForce {
             (self.shown, self.waiting) = (shown, None);
             return;
         }
-        self.shown = shown.with_store_of(&self.shown);
+        self.shown = shown.with_store_of(&self.shown, &waiting);
         let before = self.waiting.take().filter(|before| before.keys == waiting);
         self.waiting = before.or_else(|| Some(WaitingSettings { keys: waiting, since: clock::wall() }));
     }
