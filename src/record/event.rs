@@ -419,6 +419,7 @@ impl EventBus {
     }
 
     pub fn set_trail(&self, trail: AuditTrail) {
+        trail.put_in_force();
         let has_trail = !trail.is_empty();
         self.trail.store(Arc::new(trail));
         self.has_trail.store(has_trail, Ordering::Release);

@@ -299,6 +299,17 @@ struct OpenLog {
     file: LineFile,
     /// Why the last write failed, which is logged once.
     failure: Option<LogFailure>,
+    /// Lines go there.
+    is_in_force: bool,
+}
+
+/// The file of a configuration that was refused leaves nothing behind.
+impl Drop for OpenLog {
+    fn drop(&mut self) {
+        if !self.is_in_force {
+            self.file.withdraw();
+        }
+    }
 }
 
 /// Why and since when a log cannot be written.
@@ -331,7 +342,7 @@ impl LogFile {
             return Ok(OpenedLog(kept));
         }
         let file = LineFile::open(path).map_err(|source| LogFileError { path: path.to_owned(), source })?;
-        let opened = Arc::new(Mutex::new(OpenLog { file, failure: None }));
+        let opened = Arc::new(Mutex::new(OpenLog { file, failure: None, is_in_force: false }));
         Ok(OpenedLog(Some(opened)))
     }
 
@@ -344,6 +355,9 @@ impl LogFile {
 
     /// Puts a file in force. Does not wait.
     pub fn set(&self, opened: OpenedLog) {
+        if let Some(log) = &opened.0 {
+            log.lock().is_in_force = true;
+        }
         self.0.store(opened.0);
     }
 

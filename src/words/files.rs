@@ -160,6 +160,8 @@ pub struct AppendFile {
     file: File,
     /// Device and inode: another file may have taken the name.
     identity: (u64, u64),
+    /// There was none before.
+    is_new: bool,
 }
 
 impl AppendFile {
@@ -172,11 +174,20 @@ impl AppendFile {
     /// Opens the file, and creates it with this mode, less the umask, if there is none.
     pub fn open(path: &Path, mode: u32) -> io::Result<Self> {
         Self::check(path)?;
+        let is_new = !path.exists();
         let opened =
             OpenOptions::new().append(true).create(true).mode(mode).custom_flags(without_blocking()).open(path);
         let file = opened.map_err(|error| if error.raw_os_error() == Some(NO_READER) { no_reader() } else { error })?;
         let identity = identity(&file.metadata()?);
-        Ok(Self { file, identity })
+        Ok(Self { file, identity, is_new })
+    }
+
+    /// Removes the file where opening it has made it and nothing was written.
+    fn withdraw(&self, path: &Path) {
+        let is_empty = self.file.metadata().is_ok_and(|found| found.len() == 0);
+        if self.is_new && is_empty && self.is_at(path) {
+            drop(fs::remove_file(path));
+        }
     }
 
     /// Whether the path still leads to this file.
@@ -232,6 +243,11 @@ impl LineFile {
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// It is not used after all: what opening it has left behind is removed.
+    pub fn withdraw(&self) {
+        self.file.withdraw(&self.path);
     }
 
     /// Opens the path again, whatever it leads to now.

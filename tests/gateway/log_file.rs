@@ -89,6 +89,16 @@ fn a_reload_changes_the_file_and_the_name_or_keeps_both() {
     eventually("it is refused", reason);
     gateway.get("/one").send();
     logs(&gateway, "a.jsonl", "/one");
+    // What opened its files and is refused then leaves none of them behind.
+    let files = "{file: refused.jsonl}\naudit: {file: refused-too.jsonl}";
+    let taken = format!("listen: {}\n{}", origin.address(), config(&origin, files));
+    gateway.write_config(taken);
+    gateway.signal("HUP");
+    let taken = || lines(&gateway, "a.jsonl").iter().any(|line| line["error"].to_string().contains("already in use"));
+    eventually("it is refused", taken);
+    eventually("nothing is left", || {
+        ["refused.jsonl", "refused-too.jsonl"].iter().all(|name| !gateway.path(name).exists())
+    });
     gateway.write_config(config(&origin, "{file: b.jsonl}").replace("eu-1", "eu-2"));
     gateway.signal("HUP");
     eventually("the name is another", || {

@@ -107,6 +107,11 @@ impl AuditTrail {
         places.into_iter().filter_map(unwritable).collect()
     }
 
+    /// Events go to it from now on.
+    pub(in crate::record) fn put_in_force(&self) {
+        [&self.file, &self.sqlite].into_iter().flatten().for_each(|writer| writer.put_in_force());
+    }
+
     /// Whether it has no sink for denials. `CrowdSec` gets bans alone.
     pub fn is_empty(&self) -> bool {
         self.file.is_none() && self.sqlite.is_none() && self.redis_stream.is_none()

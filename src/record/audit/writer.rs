@@ -1,6 +1,7 @@
 //! A thread that writes queued events in batches.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -33,6 +34,9 @@ pub(super) trait AuditSink: Send + 'static {
     fn retry(&mut self) -> Option<io::Result<()>> {
         None
     }
+
+    /// It was never in force: the configuration was refused.
+    fn withdraw(&self) {}
 }
 
 /// The sending end of the queue. When the last holder drops it, the thread writes the queue and ends.
@@ -41,6 +45,8 @@ pub(super) struct AuditWriter {
     queue: SyncSender<Arc<Event>>,
     dropped: Counter,
     running: watch::Receiver<()>,
+    /// Events go there.
+    is_in_force: Arc<AtomicBool>,
 }
 
 /// Resolves when the thread has ended.
@@ -49,16 +55,24 @@ pub(in crate::record) struct WriterFinished(watch::Receiver<()>);
 
 impl AuditWriter {
     /// `sink_name` names the sink in the log and in the metrics.
-    pub(super) fn start(sink: impl AuditSink, metrics: &Metrics, sink_name: &'static str) -> io::Result<Self> {
+    pub(super) fn start(mut sink: impl AuditSink, metrics: &Metrics, sink_name: &'static str) -> io::Result<Self> {
         let (dropped, health) = (metrics.audit_dropped(sink_name), metrics.writer("audit"));
         let (queue, events) = mpsc::sync_channel(MAX_QUEUED);
         let (alive, running) = watch::channel(());
-        let lost = dropped.clone();
+        let (lost, is_in_force) = (dropped.clone(), Arc::<AtomicBool>::default());
+        let was_in_force = Arc::clone(&is_in_force);
         thread::Builder::new().name(format!("audit {sink_name}")).spawn(move || {
-            write_queued(sink, &events, &lost, &health, sink_name);
+            write_queued(&mut sink, &events, &lost, &health, sink_name);
+            if !was_in_force.load(Ordering::Acquire) {
+                sink.withdraw();
+            }
             drop(alive);
         })?;
-        Ok(Self { queue, dropped, running })
+        Ok(Self { queue, dropped, running, is_in_force })
+    }
+
+    pub(super) fn put_in_force(&self) {
+        self.is_in_force.store(true, Ordering::Release);
     }
 
     pub(super) fn append(&self, event: &Arc<Event>) {
@@ -79,7 +93,7 @@ impl WriterFinished {
 }
 
 fn write_queued(
-    mut sink: impl AuditSink,
+    sink: &mut impl AuditSink,
     events: &Receiver<Arc<Event>>,
     lost: &Counter,
     health: &WriterHealth,
@@ -149,5 +163,9 @@ impl AuditSink for AuditFile {
 
     fn retry(&mut self) -> Option<io::Result<()>> {
         Some(self.file.write(&[]))
+    }
+
+    fn withdraw(&self) {
+        self.file.withdraw();
     }
 }
