@@ -155,7 +155,7 @@ fn a_person_is_counted_by_account_whatever_the_browser() {
 #[test]
 fn a_session_that_was_renewed_resets_no_failures_of_another() {
     let several = (0..17).map(|number| format!("sid={number}; ")).collect::<Vec<_>>().concat();
-    for case in ["of two accounts", "signed out", "behind other values"] {
+    for case in ["of two accounts", "signed out", "behind other values", "of a name in doubt"] {
         let origin = Application::start();
         let gateway = Gateway::start(config(&origin, "", COOKIES));
         let get = |path: &str, cookies: &str| gateway.get(path).header("Cookie", cookies).send();
@@ -166,6 +166,7 @@ fn a_session_that_was_renewed_resets_no_failures_of_another() {
                 assert_eq!(get("/logout", &mallory).status, 302);
                 get("/renew", &mallory)
             }
+            "of a name in doubt" => sign_in(&gateway, "mallory&username=eve", "right").send(),
             _ => get("/renew", &format!("{several}{mallory}")),
         };
         let renewed = given(&renewed);

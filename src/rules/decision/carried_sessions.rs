@@ -310,8 +310,8 @@ fn longest_keep(policy: &Policy) -> Option<Duration> {
     policy.routes.all().iter().filter_map(|route| route.sessions.as_ref()).map(|rule| rule.keep).max()
 }
 
-/// Stands for the accounts of sessions that were not looked up: no name makes it.
-fn unread_account(hasher: &KeyHasher) -> KeyHash {
+/// Stands for accounts that are not known: of sessions that were not looked up, and of names in doubt. No name makes it.
+pub(super) fn unread_account(hasher: &KeyHasher) -> KeyHash {
     account(&Key::default(), hasher)
 }
 

@@ -248,9 +248,19 @@ impl PendingOutcome {
 pub struct PendingSignIn {
     /// The route whose `sessions` it is about.
     route: RouteId,
-    /// `None`: applications may read different names in the request, or none.
-    account: Option<KeyHash>,
+    named: NamedAccount,
     carried: CarriedSessions,
+}
+
+/// Whom a request to sign in names.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum NamedAccount {
+    /// Every application reads this one.
+    One(KeyHash),
+    /// There is no name.
+    Nobody,
+    /// Applications may read different names.
+    InDoubt,
 }
 
 /// The account that an apparent success belongs to.
@@ -275,7 +285,7 @@ impl PendingSignIn {
         hasher: &KeyHasher,
     ) -> Option<Self> {
         let rule = policy.routes.get(route).sessions.as_ref()?;
-        Some(Self { route, account: account(rule, source, hasher), carried: carried.clone() })
+        Some(Self { route, named: NamedAccount::of(rule, source, hasher), carried: carried.clone() })
     }
 
     fn rule<'p>(&self, policy: &'p Policy) -> Option<&'p SessionRule> {
@@ -303,14 +313,22 @@ impl PendingSignIn {
     /// The account of an apparent success whose answer sets these sessions.
     pub fn owner(&self, policy: &Policy, gained: GainedSessions, hasher: &KeyHasher) -> SuccessOwner {
         let Some(rule) = self.rule(policy) else { return SuccessOwner::Own };
-        if rule.is_fresh && !gained.has_fresh || self.carried.may_have_session_of_another(self.account) {
+        if rule.is_fresh && !gained.has_fresh || self.carried.may_have_session_of_another(self.named.certain()) {
             return SuccessOwner::Other;
         }
-        let Some(account) = self.account else { return SuccessOwner::Own };
         let mut learned = gained.sessions;
         if !rule.is_fresh {
             learned.extend(self.carried.of_rule(policy, rule));
         }
+        let account = match self.named {
+            NamedAccount::Nobody => return SuccessOwner::Own,
+            NamedAccount::One(account) => account,
+            // It is somebody's session, and must not make a success of another name: as if it had ended.
+            NamedAccount::InDoubt => {
+                learned.iter_mut().for_each(|session| *session = carried_sessions::former(*session, hasher));
+                carried_sessions::unread_account(hasher)
+            }
+        };
         // An ended session may still be accepted by the application.
         let carried: SessionHashes =
             self.carried.sessions().flat_map(|session| [session, carried_sessions::former(session, hasher)]).collect();
@@ -321,14 +339,23 @@ impl PendingSignIn {
     }
 }
 
-/// The account that every application reads in a request.
-fn account(rule: &SessionRule, source: &ValueSource<'_>, hasher: &KeyHasher) -> Option<KeyHash> {
-    if !undisputed::names_one(&rule.of, source) {
-        return None;
+impl NamedAccount {
+    fn of(rule: &SessionRule, source: &ValueSource<'_>, hasher: &KeyHasher) -> Self {
+        let Ok(found) = extract::keys(&rule.of, source) else { return Self::InDoubt };
+        match &found.keys[..] {
+            [only] if !only.missing && undisputed::names_one(&rule.of, source) => {
+                Self::One(carried_sessions::account(&only.key, hasher))
+            }
+            [only] if only.surely_missing => Self::Nobody,
+            _ => Self::InDoubt,
+        }
     }
-    let found = extract::keys(&rule.of, source).ok()?;
-    match &found.keys[..] {
-        [only] if !only.missing => Some(carried_sessions::account(&only.key, hasher)),
-        _ => None,
+
+    /// The account that every application reads.
+    fn certain(self) -> Option<KeyHash> {
+        match self {
+            Self::One(account) => Some(account),
+            Self::Nobody | Self::InDoubt => None,
+        }
     }
 }
