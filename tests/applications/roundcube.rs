@@ -65,6 +65,13 @@ fn login_form(page: &Response) -> (String, String) {
     (jar.header(), between(&page.text(), "name=\"_token\" value=\"", "\""))
 }
 
+/// Hands the form in at an address.
+fn hand_in(gateway: &Gateway, target: &str, from: &str, name: &str, password: &str) -> Response {
+    let (cookies, token) = login_form(&gateway.get("/").from(from).send());
+    let fields = [("_task", "login"), ("_action", "login"), ("_token", &token), ("_user", name), ("_pass", password)];
+    gateway.post(target).from(from).header("Cookie", &cookies).form(&form(&fields)).send()
+}
+
 impl Login for Roundcube {
     fn address(&self) -> SocketAddr {
         self.server.address()
@@ -79,10 +86,7 @@ impl Login for Roundcube {
     }
 
     fn log_in(&self, gateway: &Gateway, from: &str, name: &str, password: &str) -> Response {
-        let (cookies, token) = login_form(&gateway.get("/").from(from).send());
-        let fields =
-            [("_task", "login"), ("_action", "login"), ("_token", &token), ("_user", name), ("_pass", password)];
-        gateway.post("/?_task=login").from(from).header("Cookie", &cookies).form(&form(&fields)).send()
+        hand_in(gateway, "/?_task=login", from, name, password)
     }
 
     fn is_success(&self, answer: &Response) -> bool {
@@ -110,6 +114,15 @@ fn however_a_guess_is_written_down_roundcube_asks_for_no_more_than_the_limit_say
         request.header("X-Roundcube-Request", &token).body(&guess.content_type, &guess.body).send()
     });
     assert!(mail.gets_in(&gateway, "127.200.0.9", "bob"), "another user");
+}
+
+/// Otherwise nobody would know whose session it is, and what it is shown with would be a success of another name.
+#[test]
+fn a_login_of_roundcube_that_a_script_asks_for_is_one_though_it_redirects_nowhere() {
+    let mail = Roundcube::start();
+    let gateway = mail.guarded();
+    let log_in = || hand_in(&gateway, "/?_task=login&_remote=1", "127.0.0.66", "mallory", PASSWORD);
+    assert_eq!((0..8).map(|_| log_in().status).collect::<Vec<_>>(), [200; 8]);
 }
 
 /// With a session of one's own, the page of the mailbox comes whatever the request says.
