@@ -192,6 +192,39 @@ fn a_login_of_ones_own_is_no_success_of_another_name_beside_it_at_mediawiki() {
     assert!(judged <= 5, "{judged} guesses");
 }
 
+/// However a program's login began, the cookie that keeps its user logged in is no success of anybody else.
+#[test]
+fn a_login_of_a_program_is_known_whatever_else_its_request_says_at_mediawiki() {
+    let wiki = MediaWiki::start();
+    let kept = |gateway: &Gateway, beside: (&str, &str)| {
+        let (cookies, token) = wiki.login_form();
+        let own = [
+            ("action", "clientlogin"),
+            ("username", "mallory"),
+            ("password", PASSWORD),
+            ("rememberMe", "1"),
+            ("format", "json"),
+            ("logintoken", &token),
+            ("loginreturnurl", "http://app.example/"),
+            beside,
+        ];
+        let request = gateway.post("/api.php").from("127.0.0.66").header("Cookie", &cookies).form(&form(&own));
+        let mut jar = Jar::default();
+        jar.take(&request.send());
+        let kept = jar.without("_session").header();
+        assert!(kept.contains("Token="), "{kept}");
+        kept
+    };
+    for (name, beside) in [("erin", ("requestid", "error")), ("carol", ("lgname", "decoy"))] {
+        let gateway = wiki.guarded();
+        let kept = kept(&gateway, beside);
+        buys_nothing(&wiki, &gateway, name, |from| {
+            let fields = form(&[("wpName", name), ("wpPassword", "guess"), ("title", "Special:Random")]);
+            gateway.post("/index.php").from(from).header("Cookie", &kept).form(&fields).send();
+        });
+    }
+}
+
 /// Somebody who comes with the cookie of "keep me logged in" alone gets the cookies of a login from any page, also with a
 /// redirect.
 #[test]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use portcullis::rules::decision::operator::LimitQuery;
 use portcullis::rules::decision::{SessionChange, SuccessOwner};
-use portcullis::rules::key::{Hashers, KeyHash, KeyHasher, KeyPart, KeySpec, Spelling, UserMark};
+use portcullis::rules::key::{Hashers, KeyHash, KeyHasher, KeyPart, KeySpec, Selector, Spelling, UserMark};
 use portcullis::rules::outcome::{Matchers, OutcomeRule};
 use portcullis::rules::route::{CookieNames, SessionRule};
 use portcullis::wire::head::{Fields, KnownName};
@@ -189,6 +189,22 @@ fn a_success_beside_a_session_of_another_account_is_not_the_own_one() {
     }
     // As it is without a name.
     assert_eq!(owner(&world, &form("/login", "user=bob"), &known, &["sid=c"], &[]), SuccessOwner::Own);
+}
+
+#[test]
+fn a_name_is_in_doubt_where_another_field_of_a_list_is_sent_too() {
+    let mut of_list = rule("", &["sid"]);
+    let choice = |text: &str| KeyPart { selector: text.parse().unwrap(), spelling: Spelling::Usual };
+    let choices: Vec<_> = ["param.username", "param.lgname", "client_ip"].map(choice).into();
+    of_list.of.parts.push(KeyPart { selector: Selector::First(choices.into()), spelling: Spelling::Usual });
+    let world = signing_in(of_list);
+    for (fields, is_certain) in
+        [("username=bob", true), ("lgname=bob", true), ("username=bob&lgname=mallory", false), ("x=y", true)]
+    {
+        let mut known = Known::new();
+        learn(&world, &form("/login", fields), &mut known, &["sid=a"], &[]);
+        assert_eq!(seen(&world, "sid=a", &known).len(), usize::from(is_certain), "{fields}");
+    }
 }
 
 /// What a store knows after an answer with these cookies to a request with these.

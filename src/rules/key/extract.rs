@@ -345,6 +345,11 @@ fn is_certain<'a>(choice: &'a KeyPart, source: &ValueSource<'a>, found: &mut dyn
     is_there && !is_empty && not_understood(choice, source).is_none()
 }
 
+/// Whether no application finds a value of this part.
+pub(super) fn is_surely_missing(part: &KeyPart, source: &ValueSource<'_>) -> bool {
+    values(part, source).is_ok_and(|found| found.absent && found.unread.is_none())
+}
+
 /// The choices of `first` whose values count for a request.
 pub(super) fn taken<'c>(choices: &'c [KeyPart], source: &ValueSource<'_>) -> &'c [KeyPart] {
     let certain = choices.iter().position(|choice| is_certain(choice, source, &mut |_| {}));

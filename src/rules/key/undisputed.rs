@@ -73,7 +73,11 @@ fn is_read_alike(part: &KeyPart, source: &ValueSource<'_>) -> bool {
         // A verified token or a known session says who it is, but not which of several.
         Selector::User | Selector::Jwt(_) => extract::values(part, source).is_ok_and(|found| found.values.len() == 1),
         Selector::First(choices) => {
-            extract::taken(choices, source).iter().all(|choice| part_is_undisputed(choice, source))
+            let is_there = |choice: &&KeyPart| !extract::is_surely_missing(choice, source);
+            let fields = choices.iter().filter(|choice| is_field(&choice.selector)).filter(is_there).count();
+            let mut taken = extract::taken(choices, source).iter().filter(is_there);
+            // Where a client sends several fields, applications may read another one than the first.
+            fields <= 1 && taken.all(|choice| part_is_undisputed(choice, source))
         }
         Selector::ClientIp(_)
         | Selector::Header(_)
@@ -88,6 +92,14 @@ fn is_read_alike(part: &KeyPart, source: &ValueSource<'_>) -> bool {
         | Selector::Device
         | Selector::Descriptor(_) => true,
     }
+}
+
+/// Whether clients write its value into a query or a body.
+fn is_field(selector: &Selector) -> bool {
+    matches!(
+        selector,
+        Selector::Query(_) | Selector::Form(_) | Selector::Json(_) | Selector::Xml(_) | Selector::Param(_)
+    )
 }
 
 // Whether the part of a request that a selector reads is exactly what well-behaved clients write. If it is not, some
