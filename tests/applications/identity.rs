@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::alphabet::guesses;
 use crate::attack::{Login, all_guesses_count, buys_nothing, form, success_stays_the_names_own};
@@ -13,7 +14,8 @@ const PASSWORD: &str = "correct horse";
 const CODE: &str = "123456";
 
 const TOKEN: &str = "/realms/main/protocol/openid-connect/token";
-const FORM: &str = "/realms/main/login-actions/authenticate";
+const FORM: &str = "/realms/main/login-actions/authenticate?execution=password";
+const SECOND_FORM: &str = "/realms/main/login-actions/authenticate?execution=code";
 
 fn served() -> Served {
     let folder = tempfile::tempdir().expect("a folder for the application");
@@ -82,6 +84,24 @@ fn a_session_of_ones_own_is_no_success_of_anybody_else_at_an_identity_server() {
     });
 }
 
+/// The form with the code has no field for a name, and nobody looks whether there is one.
+#[test]
+fn a_second_factor_is_no_success_of_whom_its_request_names() {
+    let identity = Identity { application: served(), target: FORM };
+    let gateway = recipe("login-keycloak.yaml", identity.address(), &[]);
+    let next = AtomicUsize::new(0);
+    buys_nothing(&identity, &gateway, "alice", |from| {
+        // An account of one's own each time.
+        let name = format!("oscar{}", next.fetch_add(1, Ordering::Relaxed));
+        let mut own = Jar::default();
+        own.take(&identity.log_in(&gateway, from, &name, PASSWORD));
+        let code = gateway.post(SECOND_FORM).from(from).header("Cookie", &own.header());
+        let answer = code.form(&form(&[("code", CODE), ("username", "alice")])).send();
+        let is_too_often = own.header().is_empty();
+        assert!(identity.is_success(&answer) || is_too_often, "it looks like a success: {}", answer.status);
+    });
+}
+
 /// Refreshing names nobody, and takes nothing from anybody.
 #[test]
 fn tokens_are_refreshed_while_others_guess() {
@@ -114,14 +134,14 @@ fn a_refreshed_token_is_no_success_of_whom_its_request_names() {
 fn codes_are_judged_as_often_as_the_limit_says_however_often_the_login_is_begun_again() {
     let application = served();
     let gateway = recipe("second-factor.yaml", application.address(), &[]);
-    let sign_in = |from: &str, name: &str| {
-        let answer =
-            gateway.post("/login").from(from).form(&form(&[("username", name), ("password", PASSWORD)])).send();
-        assert_eq!(answer.status, 302);
+    let sign_in_at = |host: &str, from: &str, name: &str| {
+        let fields = form(&[("username", name), ("password", PASSWORD)]);
+        let answer = gateway.post("/login").host(host).from(from).form(&fields).send();
         let mut jar = Jar::default();
         jar.take(&answer);
-        jar.header()
+        (answer.status == 302).then(|| jar.header())
     };
+    let sign_in = |from: &str, name: &str| sign_in_at("app.example", from, name).expect("a session");
     let code = |from: &str, cookies: &str, code: &str| {
         gateway.post("/login/code").from(from).header("Cookie", cookies).form(&form(&[("code", code)])).status()
     };
@@ -134,6 +154,13 @@ fn codes_are_judged_as_often_as_the_limit_says_however_often_the_login_is_begun_
         })
         .collect();
     assert_eq!(application.logged("judged code alice.").len(), 5, "{statuses:?}");
+    // Nor however many hosts the client names: the application does not look at them.
+    let sessions =
+        |number: usize| sign_in_at(&format!("{number}.example"), &format!("127.0.2.{}", number % 200), "dave");
+    for cookies in (1..=60).filter_map(sessions) {
+        (1..=6).for_each(|number| _ = code(&format!("127.0.3.{number}"), &cookies, "000000"));
+    }
+    assert_eq!(application.logged("judged code dave.").len(), 15, "five at each of three hosts");
     let cookies = sign_in("127.0.0.5", "alice");
     assert_eq!(code("127.0.0.5", &cookies, CODE), 429, "alice too, for a while: somebody knows the password");
     let cookies = sign_in("127.0.0.6", "bob");
