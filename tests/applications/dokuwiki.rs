@@ -162,6 +162,49 @@ fn wherever_dokuwiki_reads_a_name_and_a_password_it_is_throttled() {
     assert_eq!(wiki.judged("dave"), 3);
 }
 
+/// Programs: one that calls `dokuwiki.login`, and one that shows a name and a password with every call.
+#[test]
+fn programs_guess_at_dokuwiki_as_often_as_the_limit_says_from_wherever_they_come() {
+    let wiki = DokuWiki::start();
+    let gateway = wiki.guarded();
+    let call = |method: &str, parameters: &[&str]| {
+        let parameters = parameters.iter().map(|text| format!("<param><value><string>{text}</string></value></param>"));
+        let parameters: String = parameters.collect();
+        format!("<methodCall><methodName>{method}</methodName><params>{parameters}</params></methodCall>")
+    };
+    let ask = |client: usize, basic: Option<&str>, body: &str| {
+        let request = gateway.post("/lib/exe/xmlrpc.php").from(&format!("127.0.5.{client}")).body("text/xml", body);
+        match basic {
+            Some(pair) => request.header("Authorization", &format!("Basic {pair}")).send(),
+            None => request.send(),
+        }
+    };
+    let names = ["bob", "Bob", "b.ob", "b&#111;b", "<![CDATA[bob]]>"];
+    for client in 1..=30 {
+        // mallory:correct horse, whose own success is none of the call's.
+        let own = (client % 3 == 0).then_some("bWFsbG9yeTpjb3JyZWN0IGhvcnNl");
+        ask(client, own, &call("dokuwiki.login", &[names[client % names.len()], "guess"]));
+    }
+    let judged: usize = ["bob", "Bob", "b.ob"].map(|name| wiki.judged(name)).iter().sum();
+    assert!((5..=10).contains(&judged), "{judged}");
+    // carol:guess, at pages too.
+    let version = call("dokuwiki.getVersion", &[]);
+    for client in 31..=50 {
+        ask(client, Some("Y2Fyb2w6Z3Vlc3M="), &version);
+        let page = gateway.get("/doku.php").from(&format!("127.0.5.{client}"));
+        page.header("Authorization", "Basic Y2Fyb2w6Z3Vlc3M=").send();
+    }
+    assert_eq!(wiki.judged("carol"), 5);
+    // alice:correct horse
+    let works = || ask(51, Some("YWxpY2U6Y29ycmVjdCBob3JzZQ=="), &version).status;
+    assert_eq!((0..12).map(|_| works()).collect::<Vec<_>>(), [200; 12], "whoever knows the password");
+    assert_eq!(
+        (0..8).map(|_| ask(52, None, &version).status).collect::<Vec<_>>(),
+        [200; 8],
+        "and whoever guesses at none"
+    );
+}
+
 /// What takes a name and a password in a form.
 const TARGETS: [&str; 20] = [
     "/",
