@@ -1,6 +1,8 @@
 //! Base64 (RFC 4648). [`decode`] is as lenient as the most lenient application, so that no spelling hides a value.
 //! [`decode_url`] is strict, so that a value has one spelling.
 
+use std::borrow::Cow;
+
 /// The standard alphabet.
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -62,6 +64,56 @@ pub fn readings(encoded: &[u8]) -> Vec<Vec<u8>> {
         }
     }
     readings
+}
+
+/// A value with fewer digits is compared as it is: such a one may be a number in a row.
+const MIN_DIGITS: usize = 22;
+
+/// The spelling of a long value that it shares with all others that decoders take for the same: its digits in one alphabet,
+/// without those at the end that hold no whole byte. A short value has its own alone.
+pub fn one_spelling(value: &str) -> Cow<'_, str> {
+    folded(value).map_or(Cow::Borrowed(value), Cow::Owned)
+}
+
+/// Further spellings of the same, as one spelling each: decoders stop at padding or at what is no digit, in the whole value or behind its
+/// last dot, and some pass over `-` and `_`.
+pub fn other_spellings(value: &str) -> Vec<String> {
+    if value.bytes().all(|byte| STANDARD.contains(&byte)) {
+        return Vec::new();
+    }
+    let behind_dot = value.rfind('.').map_or(0, |dot| dot + 1);
+    let cut = |from: usize, end: Option<usize>| end.map(|end| &value[..from + end]);
+    let parts = [0, behind_dot].into_iter().flat_map(|from| {
+        let part = &value[from..];
+        [cut(from, part.find('=')), cut(from, part.find(|digit| standard_digit(digit).is_none()))]
+    });
+    let mut spellings = Vec::new();
+    for part in std::iter::once(value).chain(parts.flatten()) {
+        let found = [folded(part), folded(&part.replace(['-', '_'], ""))].into_iter().flatten();
+        found.for_each(|one| _ = (!spellings.contains(&one)).then(|| spellings.push(one)));
+    }
+    spellings
+}
+
+fn folded(value: &str) -> Option<String> {
+    let mut digits: String = value.chars().filter_map(standard_digit).collect();
+    if digits.len() < MIN_DIGITS {
+        return None;
+    }
+    // The last digit may have bits too many, and one that is alone in its group has nothing else.
+    let most = digits.len() - 1 - usize::from(digits.len() % 4 == 1);
+    digits.truncate(most);
+    Some(digits)
+}
+
+/// This digit of either alphabet, in the standard one.
+fn standard_digit(digit: char) -> Option<char> {
+    match digit {
+        '-' | '+' => Some('+'),
+        '_' | '/' => Some('/'),
+        'A'..='Z' | 'a'..='z' | '0'..='9' => Some(digit),
+        _ => None,
+    }
 }
 
 /// One lenient way to decode.

@@ -50,6 +50,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "decision",
         &[
+            "base64",
             "recipes",
             "units",
             "clock",

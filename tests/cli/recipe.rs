@@ -75,7 +75,7 @@ fn a_moved_login_takes_its_route() {
     for (name, login, route) in [
         ("wordpress", "/blog/wp-login.php", "wp-login"),
         ("wordpress", "/blog/xmlrpc.php", "wp-xmlrpc"),
-        ("dokuwiki", "/blog/lib/exe/jsonrpc.php", "wiki-remote"),
+        ("dokuwiki", "/blog/lib/exe/jsonrpc.php", "wiki-remote-json"),
         ("dokuwiki", "/blog/start", "wiki-form"),
         ("roundcube", "/blog/?_task=login", "mail-login"),
         ("django", "/blog/admin/login/", "admin-login"),

@@ -104,9 +104,50 @@ fn a_request_is_the_user_whose_session_it_carries_in_any_spelling() {
         assert_eq!(seen, [UserMark::of(alice)], "{cookies}");
     }
     assert_eq!(users(&world, &ask("GET /\nAuthorization: bearer jwt.of.alice"), &known), [UserMark::of(alice)]);
+    // As servers of Java read one that stands in the path.
+    for (target, is_found) in [("/x;SID=a%20b/y", true), ("/x;a=1;sid=a%20b?z", true), ("/x?;sid=a%20b", false)] {
+        let seen = users(&world, &ask(&format!("GET {target}")), &known);
+        assert_eq!(seen.len(), usize::from(is_found), "{target}");
+    }
     for cookies in ["sid=", "sid=other", "other=1", "wp_old=", "sid2=a%20b"] {
         assert!(users(&world, &ask(&format!("GET /\nCookie: {cookies}")), &known).is_empty(), "{cookies}");
     }
+}
+
+/// As Flask signs a session, and as PHP decodes one.
+#[test]
+fn a_session_is_one_however_its_base64_is_spelled() {
+    let world = signing_in(rule("param.username", &["sid"]));
+    let (flask, php) =
+        ("eyJpZCI6MX0.Z1x_Ag.sX-9c2lnbmF0dXJlIG9mIDIwIGI", "bm9uY2UgYW5kIHdoYXQgaXMgZW5jcnlwdGVkIGhlcmU=");
+    for (value, spellings) in [
+        (
+            flask,
+            ["!.sX-9c2lnbmF0dXJlIG9mIDIwIGJ", ".sX+9c2lnbmF0dXJlIG9mIDIwIGI=", ".sX-9c2l~nbmF0dXJlIG9mIDIwIGI=AAAA"],
+        ),
+        (
+            php,
+            [
+                "!bm9uY2UgYW5kIHdoYXQgaXMgZW5jcnlwdGVkIGhlcmV",
+                "bm9u=Y2UgYW5kIHdoYXQgaX.MgZW5jcnlwdGVkIGhlcmU",
+                "bm9uY2Ug-YW5kIHdoYXQgaXMgZW5jcnlwdGVkIGhlcmU=_",
+            ],
+        ),
+    ] {
+        let mut known = Known::new();
+        let alice = learn(&world, &login(""), &mut known, &[&format!("sid={value}")], &[]);
+        for spelling in spellings {
+            let before = if spelling.contains(".sX") { "eyJpZCI6MX0.Z1x_Ag" } else { "" };
+            let spelled = format!("sid={before}{spelling}");
+            assert_eq!(seen(&world, &spelled, &known), [UserMark::of(alice)], "{spelled}");
+        }
+        for other in [value.replace("c2", "c3"), value.replace('0', "1"), value.replace('X', "Y")] {
+            assert!(other == value || seen(&world, &format!("sid={other}"), &known).is_empty(), "{other}");
+        }
+    }
+    let mut known = Known::new();
+    learn(&world, &login(""), &mut known, &["sid=session-1"], &[]);
+    assert!(seen(&world, "sid=session-2", &known).is_empty(), "a short one is as it is");
 }
 
 #[test]
@@ -131,6 +172,7 @@ fn what_is_not_looked_up_is_nobodys_too() {
     }
     let long = "x".repeat(4097);
     assert!(seen(&format!("sid={long}")).is_empty(), "it is no session");
+    assert!(unread(&format!("sid={long}")), "of those that are known");
 }
 
 #[test]

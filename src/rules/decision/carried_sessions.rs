@@ -13,6 +13,7 @@ use crate::rules::request::query::{cookie_values, cookie_values_like, is_cookie,
 use crate::rules::request::{CanonicalHead, NotUnderstood};
 use crate::rules::route::{CookieNames, SessionCarrier, SessionRule};
 use crate::wire::head::{Fields, KnownName};
+use crate::words::base64;
 use crate::words::clock::Timestamp;
 
 /// The values of a request that may be sessions, and the accounts of those that are known.
@@ -76,21 +77,28 @@ impl CarriedSessions {
         for (number, carrier) in (0..).zip(policy.session_carriers.iter()) {
             let mut unread = not_understood(carrier, head.fields);
             let mut left = MAX_READINGS;
-            each_value(carrier, head.fields, &mut |name, value| {
-                let Some(less) = left.checked_sub(1) else {
+            let mut take = |name: &[u8], value: Cow<'_, str>| {
+                // No browser sends so long a cookie, but applications read it.
+                let is_too_long = value.len() > MAX_VALUE && carrier.cookies.is_some();
+                let Some(less) = left.checked_sub(1).filter(|_| !is_too_long) else {
                     unread = Some(NotUnderstood::Cookies);
                     return;
                 };
                 left = less;
-                if let Some(session) = session(carrier, &value, hasher)
-                    && !carried.sessions().any(|known| known == session)
-                {
-                    let name = number_of(carrier, name, hasher);
-                    let (account, has_ended) = (None, false);
-                    let found = CarriedSession { value: session, session, carrier: number, name, account, has_ended };
-                    carried.look_up(found, hasher, &lookup);
+                let name = number_of(carrier, name, hasher);
+                for session in readings(carrier, &value, hasher) {
+                    if !carried.sessions().any(|known| known == session) {
+                        let (account, has_ended) = (None, false);
+                        let found =
+                            CarriedSession { value: session, session, carrier: number, name, account, has_ended };
+                        carried.look_up(found, hasher, &lookup);
+                    }
                 }
-            });
+            };
+            each_value(carrier, head.fields, &mut take);
+            if let Some(CookieNames::One(name)) = &carrier.cookies {
+                head.query.path_parameters(name).for_each(|value| take(name.as_bytes(), value.into()));
+            }
             carried.unread = carried.unread.or(unread);
         }
         carried
@@ -373,14 +381,24 @@ fn number_of(carrier: &SessionCarrier, name: &[u8], hasher: &KeyHasher) -> u64 {
 
 /// The hash of a value of this carrier. `None`: it is no session.
 fn session(carrier: &SessionCarrier, value: &str, hasher: &KeyHasher) -> Option<KeyHash> {
-    if value.is_empty() || value.len() > MAX_VALUE {
-        return None;
-    }
+    let is_one = !value.is_empty() && value.len() <= MAX_VALUE;
+    is_one.then(|| hash(carrier, &base64::one_spelling(value), hasher))
+}
+
+/// The hashes of the values that an application may take this one for: applications that decode base64 take many spellings for
+/// one session.
+fn readings(carrier: &SessionCarrier, value: &str, hasher: &KeyHasher) -> impl Iterator<Item = KeyHash> {
+    let first = session(carrier, value, hasher);
+    let others = if first.is_some() { base64::other_spellings(value) } else { Vec::new() };
+    first.into_iter().chain(others.into_iter().map(move |other| hash(carrier, &other, hasher)))
+}
+
+fn hash(carrier: &SessionCarrier, value: &str, hasher: &KeyHasher) -> KeyHash {
     let mut key = Key::default();
     match &carrier.cookies {
         Some(CookieNames::One(text) | CookieNames::Like { text, .. }) => key.push(text.as_bytes()),
         None => key.push(b""),
     }
     key.push(value.as_bytes());
-    Some(hasher.hash(SESSIONS, &key))
+    hasher.hash(SESSIONS, &key)
 }

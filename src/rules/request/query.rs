@@ -21,12 +21,14 @@ pub struct RequestQuery<'r> {
     /// The text after an escaped question mark in the path: servers that decode the path first read it as a query. One
     /// text for each layer of escapes.
     in_path: Vec<String>,
+    /// The path as it came.
+    path: &'r str,
 }
 
 impl<'r> RequestQuery<'r> {
     /// `path` is the path as it came.
-    pub fn new(path: &str, sent: Option<&'r str>) -> Self {
-        Self { sent: sent.unwrap_or_default(), in_path: queries_within(path) }
+    pub fn new(path: &'r str, sent: Option<&'r str>) -> Self {
+        Self { sent: sent.unwrap_or_default(), in_path: queries_within(path), path }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -53,6 +55,14 @@ impl<'r> RequestQuery<'r> {
     /// The values of `name` in the query that was sent.
     pub fn sent_values<'q>(&'q self, name: &'q str) -> impl Iterator<Item = Cow<'q, str>> {
         urlencoded::values(self.sent.as_bytes(), name)
+    }
+
+    /// The values of the path's parameters of this name, in letters of either case: servers of Java read a session from
+    /// `/login;jsessionid=1` as from a cookie.
+    pub fn path_parameters<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
+        let parameters = self.path.split('/').flat_map(|segment| segment.split(';').skip(1));
+        let pairs = parameters.filter_map(|parameter| parameter.split_once('='));
+        pairs.filter(move |(sent, _)| sent.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
     /// Whether [`Self::values`] surely finds every value that some application reads.
