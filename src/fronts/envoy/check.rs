@@ -93,7 +93,8 @@ impl ShownBody {
     /// How a body ends of which Envoy shows `shown` bytes, fewer than the gateway reads.
     ///
     /// Envoy adds a field if it shows bodies. The field is `false` also if the body goes on after a full buffer, and
-    /// clients may send it, too. So a body is whole only if it is as long as its head says.
+    /// clients may send it, too. So a body of Envoy's is whole only if it is as long as its head says. Another proxy that asks
+    /// shows a body without that field: it is whole, unless its head says otherwise.
     fn end(http: &HttpRequest, shown: usize) -> DescribedEnd {
         let mut says = values(http, PARTIAL_BODY).peekable();
         let shows_bodies = says.peek().is_some();
@@ -105,7 +106,12 @@ impl ShownBody {
         if has_length && lengths.all(|length| length == shown.to_string().as_bytes()) {
             return DescribedEnd::Whole;
         }
-        let is_announced = has_length || http.size != 0 || values(http, "transfer-encoding").next().is_some();
+        let is_chunked = values(http, "transfer-encoding").next().is_some();
+        let is_longer = u64::try_from(http.size).is_ok_and(|size| size > shown as u64);
+        if shown > 0 && !(shows_bodies || has_length || is_chunked || is_longer) {
+            return DescribedEnd::Whole;
+        }
+        let is_announced = has_length || http.size != 0 || is_chunked;
         if shown == 0 && is_announced && !shows_bodies {
             return DescribedEnd::Withheld;
         }
@@ -272,10 +278,12 @@ mod tests {
             &[(length, "03")],
             &[(partial, "false")],
             &[("transfer-encoding", "chunked")],
-            &[],
         ] {
             assert_eq!(end("POST", "a=b", 3, fields), DescribedEnd::Cut, "{fields:?}");
         }
+        // Not of Envoy, which adds the field of partial bodies.
+        assert!([0, 3, -1].iter().all(|size| end("POST", "a=b", *size, &[]) == whole));
+        assert_eq!(end("POST", "a=b", 4, &[]), DescribedEnd::Cut);
         assert_eq!(end("POST", "a=b&c=d&e", 9, &[(length, "9")]), DescribedEnd::Cut, "it is longer than the bound");
     }
 
