@@ -3,9 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::time;
 use tracing::error;
 
 use super::sockets::{BoundSockets, InheritedSockets, bind, set_mode};
@@ -176,15 +174,9 @@ impl Listeners {
         Ok(ListenerPlan { actions: actions.collect::<Result<_, _>>()? })
     }
 
-    /// Serves new listeners, drains removed ones within `drain`, and applies new settings to new connections of the others. What
-    /// a listener has served otherwise is drained as well.
-    pub(super) fn apply(
-        &mut self,
-        plan: ListenerPlan,
-        workers: &Workers,
-        all: &Connections,
-        drain: Duration,
-    ) -> ListenerChanges {
+    /// Serves new listeners, lets removed ones finish, and applies new settings to new connections of the others. What a
+    /// listener has served otherwise is finished as well.
+    pub(super) fn apply(&mut self, plan: ListenerPlan, workers: &Workers, all: &Connections) -> ListenerChanges {
         let mut changes = ListenerChanges::default();
         let mut existing = std::mem::take(&mut self.0);
         for action in plan.actions {
@@ -205,14 +197,14 @@ impl Listeners {
                     if let Some((change, before)) = updated.serves {
                         changes.serves.push((listener.address.clone(), change));
                         // A peer that may ask no longer gets no further answer.
-                        tokio::spawn(async move { end(&before, before.drain(), drain).await });
+                        tokio::spawn(async move { before.drain().await });
                     }
                     changes.tls.extend(updated.tls.then(|| listener.address.clone()));
                     self.0.push(listener);
                 }
             }
         }
-        changes.closed = existing.into_iter().map(|gone| gone.close(drain)).collect();
+        changes.closed = existing.into_iter().map(Listener::close).collect();
         changes
     }
 
@@ -237,15 +229,17 @@ impl Listeners {
 }
 
 impl Listener {
-    /// Accepts nothing more, and lets requests under way finish.
-    fn close(mut self, drain: Duration) -> ListenAddress {
+    /// Accepts nothing more, and lets requests under way finish, however long they take: only the end of the process cuts
+    /// them.
+    fn close(mut self) -> ListenAddress {
         self.stop_listening();
         self.stopper.close();
-        let address = self.address.clone();
+        let Self { address, state, stopper, .. } = self;
+        // Its connections may last for days, and need nothing else of it.
+        let connections = state.connections().clone();
         tokio::spawn(async move {
-            self.stopper.ended().await;
-            let connections = self.state.connections();
-            end(connections, connections.retire(), drain).await;
+            stopper.ended().await;
+            connections.retire().await;
         });
         address
     }
@@ -255,13 +249,6 @@ impl Listener {
         if let Some(file) = self.file.take() {
             file.remove();
         }
-    }
-}
-
-/// Lets connections end by themselves for so long, and then cuts them.
-async fn end(connections: &Connections, ending: impl Future<Output = ()>, within: Duration) {
-    if time::timeout(within, ending).await.is_err() {
-        connections.cut();
     }
 }
 

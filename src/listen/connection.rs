@@ -124,7 +124,7 @@ impl Connection {
     }
 
     /// Whether the connection should close after its current request.
-    pub(super) fn is_retiring(&self) -> bool {
+    pub fn is_retiring(&self) -> bool {
         self.group.drain_stage() != DrainStage::Running
     }
 

@@ -69,6 +69,16 @@ fn a_watch_tells_that_the_gateway_drains_and_does_not_hold_it_up() {
 }
 
 #[test]
+fn a_watch_ends_with_its_listener() {
+    let gateway = Gateway::start(CONFIG);
+    let connection = Connection::open(gateway.address());
+    let watch = connection.stream(WATCH, &question(""));
+    assert_eq!(told(&watch), Some(ServingStatus::Serving));
+    gateway.reload(CONFIG.replace("127.0.0.1:0, serves", "'[::1]:0', serves"));
+    assert_eq!(told(&watch), None);
+}
+
+#[test]
 fn without_its_store_a_gateway_that_denies_meanwhile_does_not_serve() {
     for (on_failure, expected) in [("deny", ServingStatus::NotServing), ("local", ServingStatus::Serving)] {
         let store = format!("store: {{redis: {{url: redis://127.0.0.1:1}}, on_failure: {on_failure}}}");

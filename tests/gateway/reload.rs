@@ -2,11 +2,14 @@
 
 use std::fmt::Write;
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::support::{Answer, Gateway, Origin, RawClient, StopOnDrop, Stopwatch, eventually, repeat_until};
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::support::{Answer, Gateway, Origin, RawClient, StopOnDrop, Stopwatch, eventually, repeat_until, throughout};
 
 fn named(name: &'static str) -> Origin {
     Origin::answering(move |_| Answer::ok(name))
@@ -164,6 +167,44 @@ fn a_request_under_way_finishes_as_it_began() {
     eventually("the request is under way", || slow.count() == 1);
     gateway.reload(format!("listen: '[::1]:0'\nupstream: {}", new.url()));
     assert_eq!(client.response().text(), "slow");
+}
+
+#[test]
+fn what_is_under_way_outlives_its_listener_until_the_gateway_stops() {
+    let ends = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&ends);
+    let origin = Origin::scripted(move |mut exchange| {
+        let Some(received) = exchange.request() else { return };
+        if received.header("upgrade").is_some() {
+            return crate::upgrade::echo_to(&received, exchange);
+        }
+        exchange.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n");
+        while !told.load(Ordering::SeqCst) && exchange.write("1\r\n-\r\n") {
+            exchange.pause(Duration::from_millis(20));
+        }
+        exchange.write("4\r\nlast\r\n0\r\n\r\n");
+    });
+    let rest = format!("upstream: {}\nserver: {{timeouts: {{drain: 300ms}}}}", origin.url());
+    let mut gateway = Gateway::start(format!("listen: 127.0.0.1:0\n{rest}"));
+    let removed = gateway.address();
+    let mut tunnel = crate::upgrade::open(&gateway);
+    let mut client = gateway.connect();
+    client.send(gateway.get("/slow").bytes());
+    eventually("both are under way", || origin.count() == 2);
+    gateway.reload(format!("listen: '[::1]:0'\n{rest}"));
+    eventually("the address has no listener", || TcpStream::connect(removed).is_err());
+    throughout(Duration::from_secs(1), || {
+        tunnel.send(Message::text("hello")).expect("an open tunnel");
+        assert_eq!(tunnel.read().expect("an echo"), Message::text("hello"));
+    });
+    ends.store(true, Ordering::SeqCst);
+    let answer = client.response().text();
+    assert!(answer.starts_with("first-") && answer.ends_with("-last"), "{answer}");
+    // Whatever its listener, `drain` bounds it once the gateway stops.
+    gateway.signal("TERM");
+    gateway.ended();
+    assert!(gateway.log_messages().iter().any(|line| line.starts_with("drain timeout reached")));
+    assert!(tunnel.read().is_err());
 }
 
 #[test]

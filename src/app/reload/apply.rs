@@ -98,9 +98,8 @@ impl App {
         self.source_tasks.replace_keys(other.keys);
 
         // First the snapshot, then the sockets: a new connection must find the new rules.
-        let drain = other.connections.drain;
         self.connection_settings.store(Arc::new(other.connections));
-        let listener_changes = self.listeners.apply(listeners, &self.workers, &self.connections, drain);
+        let listener_changes = self.listeners.apply(listeners, &self.workers, &self.connections);
         changes.add_listeners(listener_changes);
         self.control.set_listeners(self.addresses(), self.listeners.name_expiries());
         // The token first: a listener that opens to other machines must not answer without it.

@@ -17,6 +17,7 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_server};
 
 use crate::admin::{AdminState, Readiness};
 use crate::fronts::envoy::service::CallContext;
+use crate::listen::Connection;
 
 #[tonic::async_trait]
 impl Health for CallContext {
@@ -33,6 +34,7 @@ impl Health for CallContext {
     async fn watch(&self, call: Request<HealthCheckRequest>) -> Result<Response<HealthWatch>, Status> {
         Ok(Response::new(HealthWatch {
             admin: Arc::clone(&self.admin),
+            connection: Arc::clone(&self.connection),
             is_known: is_known(&call.into_inner().service),
             sent: None,
             looks: interval(LOOK_EVERY),
@@ -40,10 +42,12 @@ impl Health for CallContext {
     }
 }
 
-/// The status now, and each one that follows. It ends when the gateway drains, so that nothing waits for it.
+/// The status now, and each one that follows. It ends when the gateway drains or its listener is removed, so that nothing waits
+/// for it.
 #[derive(Debug)]
 pub(super) struct HealthWatch {
     admin: Arc<AdminState>,
+    connection: Arc<Connection>,
     is_known: bool,
     sent: Option<ServingStatus>,
     looks: Interval,
@@ -62,7 +66,7 @@ impl Stream for HealthWatch {
                 this.sent = Some(status);
                 return Poll::Ready(Some(Ok(response(status))));
             }
-            if readiness == Readiness::Draining {
+            if readiness == Readiness::Draining || this.connection.is_retiring() {
                 return Poll::Ready(None);
             }
         }
