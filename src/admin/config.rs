@@ -98,7 +98,7 @@ const PANIC: &str = "reading the configuration failed by a defect; the configura
         (status = 409, description = "The configuration came from the command line or from standard input, which cannot be \
             read again."),
         (status = 422, description = "Something is wrong: the configuration of before stays in force. `mistakes` are those \
-            that `portcullis check --format json` prints."),
+            that `portcullis check --format json` prints, or an address or a file that cannot be opened."),
         (status = 500, description = "Reading it failed by a defect: the configuration of before stays in force."),
         (status = 503, description = "Many reloads are waiting already, or the gateway is about to end."),
         (status = 504, description = "Reading takes longer than a minute. It goes on, and the log tells its result."),
@@ -125,10 +125,6 @@ fn refused(refusal: ReloadRefusal) -> Problem {
             let plural = if mistakes.len() == 1 { "" } else { "s" };
             let detail = format!("{} mistake{plural}: the configuration of before stays in force", mistakes.len());
             Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail).with_mistakes(mistakes)
-        }
-        ReloadRefusal::Unusable(error) => {
-            let detail = format!("{error}; the configuration of before stays in force");
-            Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail).with_mistakes(Vec::new())
         }
         ReloadRefusal::NoFile(why) => Problem::new(StatusCode::CONFLICT, format!("nothing to reload: {why}")),
         ReloadRefusal::Panic => Problem::new(StatusCode::INTERNAL_SERVER_ERROR, PANIC),
@@ -160,8 +156,6 @@ pub struct ReloadRequest {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ReloadRefusal {
     Mistakes(Vec<Mistake>),
-    /// An address or a file that it names cannot be opened.
-    Unusable(String),
     /// The configuration did not come from a file.
     NoFile(&'static str),
     /// Reading it panicked: a defect.

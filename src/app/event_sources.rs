@@ -83,7 +83,6 @@ pub(super) fn reload_event(result: &Result<Changes, ReloadError>) -> Event {
     let reason = match result {
         Ok(changes) => format!("done: {changes}"),
         Err(ReloadError::Mistakes(mistakes)) => format!("refused: {}", counted(mistakes.len(), "mistake")),
-        Err(ReloadError::Start(_)) => "refused: an address or a file cannot be opened".to_owned(),
         Err(ReloadError::Panic) => "refused: reading it panicked".to_owned(),
     };
     Event { reason: Some(reason.into()), ..Event::new(EventKind::Reload) }

@@ -10,7 +10,7 @@ use super::sockets::{BoundSockets, InheritedSockets, bind, set_mode};
 use super::workers::Workers;
 use crate::admin;
 use crate::admin::AdminState;
-use crate::app::start::StartError;
+use crate::app::start::ListenError;
 use crate::listen::tls::NameExpiries;
 use crate::listen::{
     AcceptStopper, Connections, ListenAddress, ListenerConfig, ListenerRuntime, ListenerSettings, ListenerState,
@@ -66,7 +66,7 @@ impl BoundListener {
         listeners: Vec<ListenerConfig>,
         cores: usize,
         inherited: &mut InheritedSockets,
-    ) -> Result<Vec<Self>, StartError> {
+    ) -> Result<Vec<Self>, ListenError> {
         let stacks = stacks(&listeners);
         let prepare = |(listener, stack)| Self::prepare(listener, stack, cores, inherited);
         listeners.into_iter().zip(stacks).map(prepare).collect()
@@ -78,7 +78,7 @@ impl BoundListener {
         stack: Stack,
         cores: usize,
         inherited: &mut InheritedSockets,
-    ) -> Result<Self, StartError> {
+    ) -> Result<Self, ListenError> {
         let ListenerConfig { address, mode, settings } = listener;
         let runtime = prepare_runtime(&address, settings, None)?;
         Ok(Self { bound: bind(&address, stack, mode, cores, inherited)?, runtime })
@@ -99,8 +99,8 @@ fn prepare_runtime(
     address: &ListenAddress,
     settings: ListenerSettings,
     before: Option<&ListenerState>,
-) -> Result<ListenerRuntime, StartError> {
-    ListenerRuntime::prepare(settings, before).map_err(|source| StartError::Tls { address: address.clone(), source })
+) -> Result<ListenerRuntime, ListenError> {
+    ListenerRuntime::prepare(settings, before).map_err(|source| ListenError::Tls { address: address.clone(), source })
 }
 
 /// The changes of a new configuration, by address.
@@ -157,7 +157,7 @@ impl Listeners {
     }
 
     /// Binds the addresses of `wanted` that have no listener yet.
-    pub(super) fn prepare(&self, wanted: Vec<ListenerConfig>, workers: &Workers) -> Result<ListenerPlan, StartError> {
+    pub(super) fn prepare(&self, wanted: Vec<ListenerConfig>, workers: &Workers) -> Result<ListenerPlan, ListenError> {
         let mut existing: Vec<&Listener> = self.0.iter().collect();
         let stacks = stacks(&wanted);
         let actions = wanted.into_iter().zip(stacks).map(|(config, stack)| {

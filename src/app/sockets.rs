@@ -15,7 +15,7 @@ use sd_notify::NotifyState;
 use tokio::time;
 use tracing::{error, warn};
 
-use crate::app::start::StartError;
+use crate::app::start::ListenError;
 use crate::app::workers::WorkerProbe;
 use crate::listen;
 use crate::listen::{ListenAddress, ListenerConfig, ListeningSocket, SocketFile, Stack};
@@ -40,20 +40,23 @@ pub(super) fn bind(
     mode: Option<u32>,
     count: usize,
     inherited: &mut InheritedSockets,
-) -> Result<BoundSockets, StartError> {
+) -> Result<BoundSockets, ListenError> {
     let bound = match inherited.take(configured) {
         Some((address, sockets)) => {
             set_mode(&address, mode)?;
             BoundSockets { configured: configured.clone(), address, sockets, file: None }
         }
         None => open(configured, stack, mode, count)
-            .map_err(|source| StartError::Bind { address: configured.clone(), source })?,
+            .map_err(|source| ListenError::Bind { address: configured.clone(), source })?,
     };
     Ok(bound)
 }
 
 /// Binds the admin listener, which one core serves.
-pub(super) fn bind_admin(configured: SocketAddr, inherited: &mut InheritedSockets) -> Result<BoundSockets, StartError> {
+pub(super) fn bind_admin(
+    configured: SocketAddr,
+    inherited: &mut InheritedSockets,
+) -> Result<BoundSockets, ListenError> {
     bind(&configured.into(), Stack::Dual, None, 1, inherited)
 }
 
@@ -73,9 +76,9 @@ fn open(configured: &ListenAddress, stack: Stack, mode: Option<u32>, count: usiz
 }
 
 /// Gives the file of a Unix socket another mode, if one is configured.
-pub(super) fn set_mode(address: &ListenAddress, mode: Option<u32>) -> Result<(), StartError> {
+pub(super) fn set_mode(address: &ListenAddress, mode: Option<u32>) -> Result<(), ListenError> {
     let (ListenAddress::UnixSocket(path), Some(mode)) = (address, mode) else { return Ok(()) };
-    listen::set_mode(path, mode).map_err(|source| StartError::Mode { address: address.clone(), source })
+    listen::set_mode(path, mode).map_err(|source| ListenError::Mode { address: address.clone(), source })
 }
 
 /// Sockets that the previous process or the service manager handed to this one.

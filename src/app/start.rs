@@ -27,7 +27,7 @@ use crate::app::state::{LiveSnapshot, SnapshotParts};
 use crate::app::store::{StoreLink, audit_mistake};
 use crate::app::token_keys::OpenKeys;
 use crate::app::{gauges, state};
-use crate::config::{Diagnostic, OutputFile, Settings};
+use crate::config::{Diagnostic, NamedAddress, OutputFile, Settings};
 use crate::fronts::{Complaints, Fronts};
 use crate::gateway::{Gateway, HeldRequests, Snapshot};
 use crate::listen::tls::TlsSetupError;
@@ -95,11 +95,11 @@ impl App {
             tokens,
             files,
             outputs,
+            addresses: _,
             warnings,
             shown,
         } = settings;
-        let in_force = InForce::of(shown, warnings);
-        let cores = workers::count();
+        let (in_force, cores) = (InForce::of(shown, warnings), workers::count());
         let InheritedState { sockets, predecessor, leaving } = inherited;
         let bound = BoundListener::prepare_all(listen, cores, sockets)?;
         let bound_admin =
@@ -266,12 +266,8 @@ fn admin_sources(
 /// Why the gateway did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    #[error("cannot listen on {address}: {}", describe(.address, .source))]
-    Bind { address: ListenAddress, source: io::Error },
-    #[error("cannot change who may connect to {address}: {source}")]
-    Mode { address: ListenAddress, source: io::Error },
-    #[error("cannot speak TLS on {address}: {source}")]
-    Tls { address: ListenAddress, source: TlsSetupError },
+    #[error(transparent)]
+    Listen(#[from] ListenError),
     /// Something that the configuration names cannot be used.
     #[error("{} in the configuration", counted(.0.len(), "mistake"))]
     Mistakes(Vec<Diagnostic>),
@@ -279,6 +275,29 @@ pub enum StartError {
     Takeover(io::Error),
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
+}
+
+/// Why the gateway cannot listen on an address as it is configured.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    #[error("cannot listen on {address}: {}", describe(.address, .source))]
+    Bind { address: ListenAddress, source: io::Error },
+    #[error("cannot change who may connect to {address}: {source}")]
+    Mode { address: ListenAddress, source: io::Error },
+    #[error("cannot speak TLS on {address}: {source}")]
+    Tls { address: ListenAddress, source: TlsSetupError },
+}
+
+impl ListenError {
+    /// As a mistake at the entry that names the address.
+    pub(super) fn mistake(&self, addresses: &[NamedAddress]) -> Diagnostic {
+        let (address, help) = match self {
+            Self::Bind { address, .. } => (address, "make room there, or listen on another address"),
+            Self::Mode { address, .. } => (address, "let the user of the gateway own the file, or leave `mode` out"),
+            Self::Tls { address, .. } => (address, "name other files in `certificates` or `client_ca`"),
+        };
+        NamedAddress::unusable(addresses, address, &self.to_string()).help(help)
+    }
 }
 
 /// The errors that an operator can do something about in plain words, any other as the system words it.
@@ -343,7 +362,7 @@ impl Preparation {
         let Self { store, clock, audit, outputs, notify, followed, parts, log_settings } = self;
         let store = Arc::new(store::build(&store, &clock, sinks.metrics(), predecessor));
         let redis = StoreLink::of(&store);
-        let trail = open_trail(sinks, &audit, redis.as_ref(), &outputs)?;
+        let trail = open_trail(sinks, &audit, redis.as_ref(), &outputs).map_err(StartError::Mistakes)?;
         let channels = sinks.open_channels(&notify, &WebhookChannels::default(), redis.as_ref());
         let lists = OpenLists::default().reopen(followed, &clock);
         let keys = OpenKeys::default().reopen(parts.tokens.as_ref());
@@ -359,9 +378,7 @@ pub(super) fn open_trail(
     settings: &AuditSettings,
     redis: Option<&Arc<dyn StoreRedis>>,
     outputs: &[OutputFile],
-) -> Result<AuditTrail, StartError> {
-    sinks
-        .event_bus()
-        .open_trail(settings, redis, sinks.metrics())
-        .map_err(|error| StartError::Mistakes(vec![audit_mistake(outputs, &error)]))
+) -> Result<AuditTrail, Vec<Diagnostic>> {
+    let opened = sinks.event_bus().open_trail(settings, redis, sinks.metrics());
+    opened.map_err(|error| vec![audit_mistake(outputs, &error)])
 }

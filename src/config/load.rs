@@ -345,6 +345,8 @@ pub struct Settings {
     pub files: Vec<WatchedFile>,
     /// Every file that is to be written, with the place that names it.
     pub outputs: Vec<OutputFile>,
+    /// Every address to listen on, with the place that names it.
+    pub addresses: Vec<NamedAddress>,
     pub warnings: Vec<Diagnostic>,
     /// The configuration that was read, for operators.
     pub shown: ShownConfig,
@@ -369,6 +371,27 @@ impl OutputFile {
         let mistake = named.unwrap_or_else(|| Diagnostic::new(path, 1, 1, ""));
         let help = "check the path, who may write there, and that a FIFO has its reader";
         Diagnostic { message: message.to_owned(), ..mistake }.help(help)
+    }
+}
+
+/// An address to listen on, of requests or of the admin API.
+#[derive(Clone, Debug)]
+pub struct NamedAddress {
+    address: listen::ListenAddress,
+    /// The place that names it.
+    place: Diagnostic,
+}
+
+impl NamedAddress {
+    pub(super) fn new(address: listen::ListenAddress, place: Diagnostic) -> Self {
+        Self { address, place }
+    }
+
+    /// The mistake of one of `addresses` that cannot be listened on.
+    pub fn unusable(addresses: &[Self], address: &listen::ListenAddress, message: &str) -> Diagnostic {
+        let named = addresses.iter().find(|named| named.address == *address).map(|named| named.place.clone());
+        let mistake = named.unwrap_or_else(|| Diagnostic::new("", 1, 1, ""));
+        Diagnostic { message: message.to_owned(), ..mistake }
     }
 }
 

@@ -16,7 +16,7 @@ pub mod yaml;
 
 pub use self::diagnostic::{Diagnostic, Severity, render};
 pub use self::inline::inline;
-pub use self::load::{OutputFile, Settings, load, load_with, read, schema};
+pub use self::load::{NamedAddress, OutputFile, Settings, load, load_with, read, schema};
 pub use self::shown::ShownConfig;
 
 #[cfg(test)]

@@ -85,13 +85,39 @@ fn a_reload_that_is_refused_says_what_check_says_and_changes_nothing() {
     assert_eq!(answer.json()["mistakes"].as_array().map(Vec::len), Some(2));
     assert_eq!(ask(&gateway, "GET", "/api/v1/config").send().text(), before);
 
-    // An address that is taken is no mistake in the text.
+    // An address that cannot be listened on is a mistake where it is named, in the answer and in the log.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = taken.local_addr().expect("an address");
-    gateway.write_config(format!("listen: [127.0.0.1:0, '{address}']\n{config}"));
-    let answer = reload(&gateway);
-    assert_eq!((answer.status, &answer.json()["mistakes"]), (422, &serde_json::json!([])), "{}", answer.text());
-    assert!(answer.text().contains("already in use"), "{}", answer.text());
+    let address = taken.local_addr().expect("an address").to_string();
+    let of_admin = config.replace("admin: {address: 127.0.0.1:0}", &format!("admin: {{address: '{address}'}}"));
+    for (config, named, said) in [
+        (format!("listen: [127.0.0.1:0, '{address}']\n{config}"), format!("'{address}'"), "already in use"),
+        (format!("listen: [{{address: 203.0.113.1:0}}]\n{config}"), "203.0.113.1:0".to_owned(), "no interface"),
+        (format!("listen: unix:/missing/a.sock\n{config}"), "unix:/missing".to_owned(), "folder does not exist"),
+        (of_admin, format!("'{address}'"), "already in use"),
+    ] {
+        gateway.write_config(&config);
+        let answer = reload(&gateway);
+        assert_eq!(answer.status, 422, "{}", answer.text());
+        description.check("POST", "/api/v1/reload", &answer);
+        let [mistake] = &answer.json()["mistakes"].as_array().expect("a list").clone()[..] else {
+            panic!("one mistake: {}", answer.text())
+        };
+        let text = std::fs::read_to_string(gateway.path("portcullis.yaml")).expect("its file");
+        let mut places = (1..).zip(text.lines()).filter_map(|(line, text)| Some((line, text.find(&named)? + 1)));
+        let (line, column): (usize, usize) = places.next().expect("it is named");
+        assert_eq!((&mistake["line"], &mistake["column"]), (&line.into(), &column.into()), "{mistake}");
+        assert!(mistake["message"].as_str().is_some_and(|message| message.contains(said)), "{mistake}");
+        assert!(mistake["help"].is_string() && mistake["severity"] == "error", "{mistake}");
+        eventually("the log has the same", || {
+            let lines = gateway.stderr();
+            let mut lines = lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            lines.any(|line| {
+                let is_same = |field: &str| line[field] == mistake[field];
+                line["level"] == "ERROR" && ["file", "line", "column", "help"].into_iter().all(is_same)
+            })
+        });
+    }
+    assert_eq!(ask(&gateway, "GET", "/api/v1/config").send().text(), before);
 }
 
 #[test]

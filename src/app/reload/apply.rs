@@ -12,8 +12,8 @@ use crate::app::event_sources::reload_event;
 use crate::app::listeners::{AdminListener, ListenerPlan};
 use crate::app::reload::{BuiltConfig, OtherSettings, ReloadError};
 use crate::app::sockets::{BoundSockets, InheritedSockets, bind_admin};
-use crate::app::start::gateway_name;
-use crate::app::{App, StartError, store};
+use crate::app::start::{ListenError, gateway_name};
+use crate::app::{App, store};
 use crate::config::Diagnostic;
 use crate::gateway::Snapshot;
 use crate::record::metrics::ReloadResult;
@@ -66,15 +66,16 @@ impl App {
     }
 
     fn bind_config(&self, built: BuiltConfig) -> Result<BoundConfig, ReloadError> {
-        let BuiltConfig { snapshot, changes, listen, admin, other } = built;
-        let listeners = self.listeners.prepare(listen, &self.workers)?;
+        let BuiltConfig { snapshot, changes, listen, admin, addresses, other } = built;
+        let unusable = |error: ListenError| ReloadError::Mistakes(vec![error.mistake(&addresses)]);
+        let listeners = self.listeners.prepare(listen, &self.workers).map_err(unusable)?;
         let token = admin.as_ref().and_then(|admin| admin.token.clone());
         let rules = AdminRules { token, on_failure: other.store.on_failure };
-        let admin = self.bind_admin(admin)?;
+        let admin = self.bind_admin(admin).map_err(unusable)?;
         Ok(BoundConfig { snapshot, changes, listeners, admin, rules, other })
     }
 
-    fn bind_admin(&self, wanted: Option<AdminSettings>) -> Result<AdminChange, StartError> {
+    fn bind_admin(&self, wanted: Option<AdminSettings>) -> Result<AdminChange, ListenError> {
         match (&self.admin, wanted) {
             (None, None) => Ok(AdminChange::None),
             (Some(_), None) => Ok(AdminChange::Close),

@@ -21,8 +21,8 @@ use crate::app::start::open_trail;
 use crate::app::state::SnapshotParts;
 use crate::app::store::log_mistake;
 use crate::app::token_keys::OpenKeys;
-use crate::app::{App, Load, Origin, StartError, sockets, state};
-use crate::config::{Diagnostic, OutputFile, Settings, Severity, ShownConfig};
+use crate::app::{App, Load, Origin, sockets, state};
+use crate::config::{Diagnostic, NamedAddress, OutputFile, Settings, Severity, ShownConfig};
 use crate::gateway::Snapshot;
 use crate::listen::ListenerConfig;
 use crate::record::audit::{AuditTrail, StoreRedis};
@@ -168,6 +168,7 @@ pub(in crate::app) struct BuiltConfig {
     pub(super) changes: Changes,
     pub(super) listen: Vec<ListenerConfig>,
     pub(super) admin: Option<AdminSettings>,
+    pub(super) addresses: Vec<NamedAddress>,
     pub(super) other: OtherSettings,
 }
 
@@ -238,11 +239,12 @@ impl ConfigReader {
             tokens,
             files,
             outputs,
+            addresses,
             warnings,
             shown,
         } = load().map_err(ReloadError::Mistakes)?;
-        let trail = open_trail(&sinks, &audit, redis.as_ref(), &outputs)?;
-        let log_file = open_log(&sinks, &log, &outputs)?;
+        let trail = open_trail(&sinks, &audit, redis.as_ref(), &outputs).map_err(ReloadError::Mistakes)?;
+        let log_file = open_log(&sinks, &log, &outputs).map_err(ReloadError::Mistakes)?;
         let channels = sinks.open_channels(&notify, &channels, redis.as_ref());
         let parts = SnapshotParts { policy, clients, upstreams, requests, tracing, tokens, route_series };
         let (lists, keys) = (lists.reopen(followed, &clock), keys.reopen(parts.tokens.as_ref()));
@@ -250,14 +252,14 @@ impl ConfigReader {
         let changes = Changes::between(&previous, &snapshot);
         let other =
             OtherSettings { store, log, log_file, trail, channels, lists, keys, connections, files, warnings, shown };
-        Ok(BuiltConfig { snapshot, changes, listen, admin, other })
+        Ok(BuiltConfig { snapshot, changes, listen, admin, addresses, other })
     }
 }
 
 /// Opens the file of the log, unless it is the one in force.
-fn open_log(sinks: &Sinks, settings: &LogSettings, outputs: &[OutputFile]) -> Result<OpenedLog, ReloadError> {
+fn open_log(sinks: &Sinks, settings: &LogSettings, outputs: &[OutputFile]) -> Result<OpenedLog, Vec<Diagnostic>> {
     let opened = sinks.log_file().open(settings.file.as_deref());
-    opened.map_err(|error| ReloadError::Mistakes(vec![log_mistake(outputs, &error)]))
+    opened.map_err(|error| vec![log_mistake(outputs, &error)])
 }
 
 // Texts for operators about the configuration and reloads.
@@ -312,7 +314,6 @@ pub(super) fn reply(result: &Result<Changes, ReloadError>, in_force: &InForce) -
             Ok(Reloaded { loaded: clock::wall(), waiting })
         }
         Err(ReloadError::Mistakes(mistakes)) => Err(ReloadRefusal::Mistakes(mistakes.iter().map(mistake).collect())),
-        Err(ReloadError::Start(error)) => Err(ReloadRefusal::Unusable(error.to_string())),
         Err(ReloadError::Panic) => Err(ReloadRefusal::Panic),
     }
 }
@@ -339,8 +340,6 @@ fn mistake(found: &Diagnostic) -> Mistake {
 pub enum ReloadError {
     #[error("{}", count(.0))]
     Mistakes(Vec<Diagnostic>),
-    #[error("{0}")]
-    Start(StartError),
     /// A defect, and no reason to stop serving.
     #[error("reading the configuration panicked")]
     Panic,
@@ -359,17 +358,7 @@ impl ReloadError {
                 log_mistakes(mistakes);
                 error!(mistakes = mistakes.len(), "configuration not reloaded, the running one stays in force");
             }
-            Self::Start(error) => error!(%error, "configuration not reloaded, the running one stays in force"),
             Self::Panic => error!("configuration not reloaded: reading it panicked, the running one stays in force"),
-        }
-    }
-}
-
-impl From<StartError> for ReloadError {
-    fn from(error: StartError) -> Self {
-        match error {
-            StartError::Mistakes(mistakes) => Self::Mistakes(mistakes),
-            other => Self::Start(other),
         }
     }
 }

@@ -12,12 +12,13 @@ use super::store;
 use super::upstreams::Upstreams;
 use crate::config::compile::routes;
 use crate::config::diagnostic::{Diagnostic, Mistakes};
-use crate::config::load::{OutputFile, Settings};
+use crate::config::load::{NamedAddress, OutputFile, Settings};
 use crate::config::raw::{Document, Field, InvalidValue, Spanned, Text};
 use crate::config::shown::ShownConfig;
 use crate::config::source;
 use crate::config::source::{SourceRange, UnreadableFile};
 use crate::config::yaml::Node;
+use crate::listen::ListenAddress;
 use crate::rules::client::Prefix;
 use crate::rules::decision::Policy;
 use crate::rules::limit::OnFailure;
@@ -41,6 +42,7 @@ pub fn compile(
         base,
         files,
         outputs: Vec::new(),
+        addresses: Vec::new(),
         prefix: Prefix::default(),
         on_failure: store::default_on_failure(document),
         leases: store::default_leases(document),
@@ -140,6 +142,7 @@ impl Compiler {
             connections,
             files: std::mem::take(&mut self.files),
             outputs: std::mem::take(&mut self.outputs),
+            addresses: std::mem::take(&mut self.addresses),
             warnings: self.mistakes.take_warnings(),
             shown: ShownConfig::of(root),
         }
@@ -155,6 +158,8 @@ pub(super) struct Compiler {
     pub(super) files: Vec<WatchedFile>,
     /// Every file that is to be written.
     pub(super) outputs: Vec<OutputFile>,
+    /// Every address to listen on.
+    pub(super) addresses: Vec<NamedAddress>,
     /// The address prefix of one client, for keys that do not set their own.
     pub(super) prefix: Prefix,
     /// The default for limits that do not say what to do while Redis is down.
@@ -316,6 +321,11 @@ impl Compiler {
     /// A file that lines will be appended to, which may also be a FIFO or a terminal.
     pub(super) fn output_of_lines(&mut self, name: &Text) -> Option<PathBuf> {
         self.writable(name, files::check_appendable)
+    }
+
+    /// Remembers where an address is named, for when it cannot be listened on.
+    pub(super) fn note_address(&mut self, address: ListenAddress, at: SourceRange) {
+        self.addresses.extend(self.mistakes.at(at).map(|place| NamedAddress::new(address, place)));
     }
 
     fn writable(&mut self, name: &Text, fits: fn(&Path) -> io::Result<()>) -> Option<PathBuf> {

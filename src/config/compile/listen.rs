@@ -65,6 +65,7 @@ impl Compiler {
                 continue;
             }
             let address = address.clone();
+            self.note_address(address.value.clone(), address.at);
             let proxy_protocol = proxy_protocol.map(|required| required.at);
             described.push(ListenEntry { address, mode, proxy_protocol, askers, tls });
         }

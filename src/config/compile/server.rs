@@ -160,6 +160,7 @@ impl Compiler {
                 "the admin listener needs a port of its own, such as `127.0.0.1:9090`",
             );
         }
+        self.note_address(address.into(), at);
         Some(AdminSettings { address, token })
     }
 
