@@ -18,6 +18,7 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use http_body::Body as _;
 use http_body_util::LengthLimitError;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::time::timeout;
 use utoipa::openapi::path::{Operation, Parameter, ParameterIn};
 use utoipa::openapi::{OpenApi, RefOr};
@@ -34,6 +35,9 @@ const NO_PARAMETERS: &str = "there are no parameters here";
 const NOT_UTF8: &str = "an escape in the query is not UTF-8";
 
 const NO_BODY: &str = "there is no body here";
+
+/// In bytes, of a body that says nothing.
+const MAX_EMPTY_BODY: usize = 256;
 
 /// What each operation takes, by its path and method.
 #[derive(Clone, Debug)]
@@ -87,12 +91,25 @@ impl TakenInput {
             return Ok(request);
         }
         let (head, body) = request.into_parts();
-        let empty = read(body, 0).await.map_err(|unread| match unread {
+        let body = read(body, MAX_EMPTY_BODY).await.map_err(|unread| match unread {
             UnreadBody::TooLong => Problem::bad_request(NO_BODY),
             unread => unread.into(),
         })?;
-        Ok(Request::from_parts(head, Body::from(empty)))
+        if !says_nothing(&body) {
+            return Err(Problem::bad_request(NO_BODY));
+        }
+        Ok(Request::from_parts(head, Body::empty()))
     }
+}
+
+/// Whether a body is empty, or the JSON that programs send where they have nothing to say: `{}` or `null`.
+fn says_nothing(body: &[u8]) -> bool {
+    body.is_empty()
+        || match serde_json::from_slice(body) {
+            Ok(Value::Object(fields)) => fields.is_empty(),
+            Ok(value) => value.is_null(),
+            Err(_) => false,
+        }
 }
 
 /// Answers 400 where a request has what its operation does not take.
@@ -297,6 +314,16 @@ mod tests {
         let of = |query| Query::read(Some(query), &["by"]).and_then(|read| read.word("by", 0, &[("denied", 1)]));
         assert_eq!((of(""), of("by=denied")), (Ok(0), Ok(1)));
         assert!(of("by=Denied").is_err() && of("by=").is_err());
+    }
+
+    #[test]
+    fn an_empty_object_says_as_much_as_no_body() {
+        for nothing in ["", "{}", " { }\n", "null"] {
+            assert!(says_nothing(nothing.as_bytes()), "{nothing:?}");
+        }
+        for something in [" ", "{\"a\":1}", "[]", "0", "false", "\"\"", "{}{}", "{", "a=b"] {
+            assert!(!says_nothing(something.as_bytes()), "{something:?}");
+        }
     }
 
     #[test]
