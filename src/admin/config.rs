@@ -1,5 +1,6 @@
 //! The configuration in force, and its reload.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ use crate::words::clock::Timestamp;
     path = "/api/v1/config",
     responses((
         status = 200,
-        description = "YAML, or JSON where Accept prefers it.",
+        description = "YAML, or JSON where Accept prefers it or names it first.",
         content((String = "application/yaml"), (Object = "application/json")),
     ))
 )]
@@ -47,24 +48,38 @@ pub(super) async fn show(State(state): State<Arc<AdminState>>, headers: HeaderMa
 
 // Which of the two forms of the configuration a client prefers.
 
-/// Whether JSON is preferred to YAML. Where both are equally welcome, YAML is sent.
+/// Whether JSON is preferred to YAML: it is more welcome, or named before YAML. Where only wildcards welcome both, YAML is sent.
 pub(super) fn prefers_json(headers: &HeaderMap) -> bool {
     let accept: Vec<&str> = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
-    quality(&accept, &["application/json", "application/*", "*/*"])
-        > quality(&accept, &["application/yaml", "application/x-yaml", "text/yaml", "text/*", "application/*", "*/*"])
+    let json = Welcome::of(&accept, &["application/json", "application/*", "*/*"]);
+    let yaml = ["application/yaml", "application/x-yaml", "text/yaml", "text/*", "application/*", "*/*"];
+    json.quality > 0 && json > Welcome::of(&accept, &yaml)
 }
 
-/// The quality of the first of these names that is listed, in thousandths; 0: none is.
-fn quality(accept: &[&str], names: &[&str]) -> u16 {
-    let ranges = || accept.iter().flat_map(|line| line.split(','));
-    let of = |name: &&str| {
-        ranges().find_map(|range| {
-            let mut parts = range.split(';').map(str::trim);
-            let is_named = parts.next().is_some_and(|media_type| media_type.eq_ignore_ascii_case(name));
-            is_named.then(|| parts.find_map(weight).unwrap_or(1000))
-        })
-    };
-    names.iter().find_map(of).unwrap_or(0)
+/// How welcome a form is to a client. What is named is more welcome than what only a wildcard stands for, and what is named
+/// first the most.
+#[derive(Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+struct Welcome {
+    /// In thousandths; 0: not at all.
+    quality: u16,
+    /// `None`: by a wildcard.
+    place: Option<Reverse<usize>>,
+}
+
+impl Welcome {
+    /// By the first of these names that is listed.
+    fn of(accept: &[&str], names: &[&str]) -> Self {
+        let ranges = || accept.iter().flat_map(|line| line.split(','));
+        let by_name = |name: &&str| {
+            ranges().enumerate().find_map(|(place, range)| {
+                let mut parts = range.split(';').map(str::trim);
+                let is_named = parts.next().is_some_and(|media_type| media_type.eq_ignore_ascii_case(name));
+                let place = (!name.ends_with('*')).then_some(Reverse(place));
+                is_named.then(|| Self { quality: parts.find_map(weight).unwrap_or(1000), place })
+            })
+        };
+        names.iter().find_map(by_name).unwrap_or_default()
+    }
 }
 
 fn weight(parameter: &str) -> Option<u16> {
@@ -248,6 +263,10 @@ mod tests {
             "APPLICATION/JSON;q=0.5",
             "application/json, text/*;q=0.9",
             "application/json, */*;q=0.1",
+            "application/json, text/plain, */*",
+            "*/*, application/json",
+            "application/json, application/yaml",
+            "application/yaml;q=0.5, application/json;q=0.6",
         ] {
             assert!(prefers(accept), "{accept}");
         }
@@ -257,6 +276,10 @@ mod tests {
             "text/html, */*",
             "application/json;q=0",
             "application/json;q=0.5, application/yaml",
+            "application/yaml, application/json",
+            "application/json;q=0.5, */*",
+            "text/html, application/xml;q=0.9, */*;q=0.8",
+            "application/*",
             "x",
         ] {
             assert!(!prefers(accept), "{accept}");

@@ -40,6 +40,9 @@ fn the_configuration_in_force_is_shown_without_secrets_and_can_be_used() {
     assert_eq!(yaml.header("content-type"), Some("application/yaml"));
     let json = ask(&gateway, "GET", "/api/v1/config").header("Accept", "application/json").send();
     assert_eq!(json.header("content-type"), Some("application/json"));
+    // As HTTP clients in JavaScript ask.
+    let listed = ask(&gateway, "GET", "/api/v1/config").header("Accept", "application/json, text/plain, */*").send();
+    assert_eq!(listed.header("content-type"), Some("application/json"));
     for shown in [yaml.text(), json.text()] {
         assert!(!shown.contains("hunter2") && shown.contains("20/minute") && shown.contains(&origin.url()), "{shown}");
     }
