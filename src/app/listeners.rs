@@ -29,7 +29,7 @@ struct Listener {
     stopper: AcceptStopper,
     /// Kept to be handed to a process that takes over.
     sockets: Vec<ListeningSocket>,
-    /// The file of a Unix socket that this process has opened.
+    /// The file of a Unix socket, which goes when the listener does.
     file: Option<SocketFile>,
 }
 
@@ -154,6 +154,11 @@ impl Listeners {
             Ok((listener.configured.clone(), sockets.collect::<io::Result<_>>()?))
         };
         self.0.iter().map(cloned).collect()
+    }
+
+    /// The files of Unix sockets, for a process that takes over.
+    pub(super) fn files(&self) -> Vec<SocketFile> {
+        self.0.iter().filter_map(|listener| listener.file.clone()).collect()
     }
 
     /// Binds the addresses of `wanted` that have no listener yet.

@@ -156,7 +156,10 @@ async fn finish_takeover(inherited: InheritedState) -> bool {
         return false;
     };
     match leaving.wait_until_draining().await {
-        Ok(()) => info!("took over from the running gateway, which drains"),
+        Ok(()) => {
+            sockets.remove_unused_files();
+            info!("took over from the running gateway, which drains");
+        }
         Err(error) => warn!(%error, "took over from the running gateway, which has not said that it drains: {error}"),
     }
     true

@@ -28,7 +28,7 @@ pub struct BoundSockets {
     /// The address as bound: with the chosen port if the configuration says 0.
     pub address: ListenAddress,
     pub sockets: Vec<ListeningSocket>,
-    /// The file of a Unix socket that this process has opened.
+    /// The file of a Unix socket, which goes when the listener does. `None`: the service manager's stay.
     pub file: Option<SocketFile>,
 }
 
@@ -42,9 +42,9 @@ pub(super) fn bind(
     inherited: &mut InheritedSockets,
 ) -> Result<BoundSockets, ListenError> {
     let bound = match inherited.take(configured) {
-        Some((address, sockets)) => {
+        Some(InheritedAddress { address, sockets, file, .. }) => {
             set_mode(&address, mode)?;
-            BoundSockets { configured: configured.clone(), address, sockets, file: None }
+            BoundSockets { configured: configured.clone(), address, sockets, file }
         }
         None => open(configured, stack, mode, count)
             .map_err(|source| ListenError::Bind { address: configured.clone(), source })?,
@@ -92,6 +92,8 @@ struct InheritedAddress {
     configured: ListenAddress,
     address: ListenAddress,
     sockets: Vec<ListeningSocket>,
+    /// The file of a Unix socket that the previous process would have removed.
+    file: Option<SocketFile>,
 }
 
 impl InheritedSockets {
@@ -104,15 +106,26 @@ impl InheritedSockets {
         let configured = configured.unwrap_or_else(|| address.clone());
         match self.0.iter_mut().find(|known| known.configured == configured && known.address == address) {
             Some(known) => known.sockets.push(socket),
-            None => self.0.push(InheritedAddress { configured, address, sockets: vec![socket] }),
+            None => self.0.push(InheritedAddress { configured, address, sockets: vec![socket], file: None }),
         }
     }
 
-    /// Takes the sockets of this address, if there are any. Returns where they are bound, too.
-    fn take(&mut self, wanted: &ListenAddress) -> Option<(ListenAddress, Vec<ListeningSocket>)> {
+    /// Adds the file of a socket that was added before.
+    pub(super) fn add_file(&mut self, file: SocketFile) {
+        if let Some(known) = self.0.iter_mut().find(|known| file.is_of(&known.address)) {
+            known.file = Some(file);
+        }
+    }
+
+    /// Takes the sockets of this address, if there are any.
+    fn take(&mut self, wanted: &ListenAddress) -> Option<InheritedAddress> {
         let found = self.0.iter().position(|known| known.configured == *wanted || known.address == *wanted)?;
-        let InheritedAddress { address, sockets, .. } = self.0.remove(found);
-        Some((address, sockets))
+        Some(self.0.remove(found))
+    }
+
+    /// Removes the files of sockets that the configuration does not listen on.
+    pub(super) fn remove_unused_files(&self) {
+        self.0.iter().filter_map(|known| known.file.as_ref()).for_each(SocketFile::remove);
     }
 
     /// The addresses that the configuration does not listen on.
@@ -269,5 +282,25 @@ mod tests {
         bind_any(&ANY_PORT.parse().unwrap(), 1, &mut inherited);
 
         assert_eq!(inherited.unused().collect::<Vec<_>>(), [&address]);
+    }
+
+    #[test]
+    fn the_file_of_a_unix_socket_goes_with_it_unless_the_service_manager_has_made_it() {
+        for is_of_gateway in [true, false] {
+            let folder = tempfile::tempdir().unwrap();
+            let path: std::sync::Arc<str> = folder.path().join("gateway.sock").to_str().unwrap().into();
+            let (socket, file) = listen::bind_unix(&path, ListenerConfig::MODE).unwrap();
+            let mut inherited = InheritedSockets::default();
+            inherited.add(None, socket.into());
+            if is_of_gateway {
+                inherited.add_file(file.to_string().parse().unwrap());
+            }
+
+            inherited.remove_unused_files();
+            assert_eq!(std::path::Path::new(&*path).exists(), !is_of_gateway);
+
+            let bound = bind_any(&ListenAddress::UnixSocket(path), 1, &mut inherited);
+            assert_eq!(bound.file, is_of_gateway.then_some(file));
+        }
     }
 }

@@ -107,7 +107,7 @@ impl App {
             AnyStore::Memory(memory) => Some((Arc::clone(memory), Arc::clone(&self.snapshot_writer))),
             AnyStore::Shared(_) => None,
         };
-        Ok(HandoverState { sockets, store, clock: self.clock.clone() })
+        Ok(HandoverState { sockets, files: self.listeners.files(), store, clock: self.clock.clone() })
     }
 }
 

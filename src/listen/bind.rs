@@ -122,8 +122,8 @@ impl AsFd for ListeningSocket {
 
 // Opens listening Unix sockets, and keeps their files.
 
-/// The file of a Unix socket that this process has opened.
-#[derive(Debug)]
+/// The file of a Unix socket that this process has opened, or the one that it took over from.
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SocketFile {
     path: Arc<str>,
     device: u64,
@@ -131,6 +131,11 @@ pub struct SocketFile {
 }
 
 impl SocketFile {
+    /// Whether it is the file of a socket on this address.
+    pub fn is_of(&self, address: &ListenAddress) -> bool {
+        matches!(address, ListenAddress::UnixSocket(path) if *path == self.path)
+    }
+
     /// Removes the file, unless it is another process' by now.
     pub fn remove(&self) {
         let is_same = |file: fs::Metadata| (file.dev(), file.ino()) == (self.device, self.inode);
@@ -138,6 +143,30 @@ impl SocketFile {
             // A file that stays is replaced by the next gateway that listens there.
             drop(fs::remove_file(&*self.path));
         }
+    }
+}
+
+/// As one process tells another which file it is.
+impl fmt::Display for SocketFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.device, self.inode, self.path)
+    }
+}
+
+/// It is not what a process tells another of a file.
+#[derive(Debug, thiserror::Error)]
+#[error("not a device, an inode and a path")]
+pub struct InvalidSocketFile;
+
+impl FromStr for SocketFile {
+    type Err = InvalidSocketFile;
+
+    fn from_str(text: &str) -> Result<Self, InvalidSocketFile> {
+        let mut parts = text.splitn(3, ' ');
+        let mut number = || parts.next().and_then(|part| part.parse().ok()).ok_or(InvalidSocketFile);
+        let (device, inode) = (number()?, number()?);
+        let path = parts.next().filter(|path| path.starts_with('/')).ok_or(InvalidSocketFile)?;
+        Ok(Self { path: path.into(), device, inode })
     }
 }
 
@@ -254,6 +283,19 @@ mod tests {
 
     fn mode_of(path: &str) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_file_is_told_in_one_line() {
+        let file = SocketFile { path: "/run/a gateway.sock".into(), device: 27, inode: u64::MAX };
+        assert_eq!(file.to_string(), "27 18446744073709551615 /run/a gateway.sock");
+        assert_eq!(file.to_string().parse::<SocketFile>().unwrap(), file);
+        assert!(
+            file.is_of(&"unix:/run/a gateway.sock".parse().unwrap()) && !file.is_of(&"127.0.0.1:1".parse().unwrap())
+        );
+        for other in ["", "27", "27 1", "27 1 ", "x 1 /a", "27 -1 /a", "27 1 a"] {
+            assert!(other.parse::<SocketFile>().is_err(), "{other}");
+        }
     }
 
     #[test]

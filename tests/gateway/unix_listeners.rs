@@ -145,7 +145,7 @@ fn a_takeover_keeps_the_socket() {
     let site = Site::new();
     let mut gateway = site.start("", "");
     let mut waiting = UnixStream::connect(site.socket()).expect("it listens");
-    let _next = gateway.successor();
+    let mut next = gateway.successor();
     assert_eq!(status(&site.socket(), "203.0.113.1"), 200);
     waiting.write_all(b"GET / HTTP/1.0\r\nHost: a.test\r\n\r\n").expect("connected");
     let mut answer = String::new();
@@ -153,6 +153,13 @@ fn a_takeover_keeps_the_socket() {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     gateway.ended();
     assert_eq!(status(&site.socket(), "203.0.113.1"), 200);
+    // It goes with the last one, also over several takeovers.
+    let mut last = next.successor();
+    next.ended();
+    assert_eq!(status(&site.socket(), "203.0.113.1"), 200);
+    last.signal("TERM");
+    last.ended();
+    assert!(!site.socket().exists());
 }
 
 #[test]
@@ -161,8 +168,11 @@ fn a_unix_socket_of_the_service_manager_is_used_and_left() {
     let socket = UnixListener::bind(site.socket()).expect("a folder to write to");
     let mut gateway = Gateway::activated(site.config("", ""), socket);
     assert_eq!(status(&site.socket(), "203.0.113.1"), 200);
-    gateway.signal("TERM");
+    let mut next = gateway.successor();
     gateway.ended();
+    assert_eq!(status(&site.socket(), "203.0.113.1"), 200);
+    next.signal("TERM");
+    next.ended();
     assert!(site.socket().exists());
 }
 

@@ -14,8 +14,8 @@ use tracing::{error, info, warn};
 use super::control_socket::TakeoverRequest;
 use crate::app::takeover::options::CommandLine;
 use crate::app::takeover::wire;
-use crate::app::takeover::wire::{FREEZE_TIMEOUT, GREETINGS, TAKEOVER_TIMEOUT};
-use crate::listen::{ListenAddress, ListeningSocket};
+use crate::app::takeover::wire::{FREEZE_TIMEOUT, GREETINGS, Greeting, TAKEOVER_TIMEOUT};
+use crate::listen::{ListenAddress, ListeningSocket, SocketFile};
 use crate::store::handover::client::SuccessorClient;
 use crate::store::handover::message::TransferVersion;
 use crate::store::handover::transfer::FrozenCounts;
@@ -152,7 +152,8 @@ pub fn hand_over(request: TakeoverRequest, state: &HandoverState) -> io::Result<
 /// from then on.
 fn exchange_state(stream: &UnixStream, state: &HandoverState) -> io::Result<Option<FrozenCounts>> {
     let greeting = wire::read_line(stream)?;
-    let Some((_, version)) = GREETINGS.iter().find(|(known, _)| *known == greeting) else {
+    let Some(Greeting { counts: version, knows_files, .. }) = GREETINGS.iter().find(|known| known.line == greeting)
+    else {
         return Err(wire::protocol_error(&format!("{greeting:?}; is it another version?")));
     };
     for (configured, sockets) in &state.sockets {
@@ -160,6 +161,9 @@ fn exchange_state(stream: &UnixStream, state: &HandoverState) -> io::Result<Opti
         for socket in sockets {
             wire::send_descriptor(stream, socket)?;
         }
+    }
+    for file in state.files.iter().filter(|_| *knows_files) {
+        wire::send_line(stream, &format!("file {file}"))?;
     }
     if version.is_some() {
         wire::send_line(stream, &format!("clock {}", state.clock.now().as_micros()))?;
@@ -242,6 +246,8 @@ impl Drop for SnapshotWriterLoan {
 pub struct HandoverState {
     /// Each address as it is configured, with the sockets on it.
     pub sockets: Vec<(ListenAddress, Vec<ListeningSocket>)>,
+    /// The files of Unix sockets among them, which go with the last process that listens there.
+    pub files: Vec<SocketFile>,
     /// Where counts are kept in memory: the store, and the writer of its snapshot.
     pub store: Option<(Arc<MovableStore>, Arc<SnapshotWriter>)>,
     /// The clock that it decides by.

@@ -82,7 +82,7 @@ impl Predecessor {
     ) -> io::Result<Option<(Self, InheritedSockets)>> {
         let mut version = 0;
         let (stream, (sockets, clock)) = loop {
-            let greeting = send_greeting(stream, GREETINGS[version].0);
+            let greeting = send_greeting(stream, GREETINGS[version].line);
             let (greeted_on, answer) = said_where_slow(greeting, process).await?;
             match answer {
                 Ok(received) => break (greeted_on, received),
@@ -290,6 +290,10 @@ fn receive_sockets(stream: &UnixStream, greeting: &str) -> io::Result<GreetingAn
             ("clock", None) => {
                 let shown = rest.parse().map_err(|_| wire::protocol_error(&format!("{line:?}")))?;
                 clock = Some(Clock::from(Timestamp::from_micros(shown)));
+            }
+            ("file", Some(_)) => {
+                let file = rest.parse().map_err(|_| wire::protocol_error(&format!("{line:?}")))?;
+                inherited.add_file(file);
             }
             ("sockets", Some((address, count))) => {
                 let parsed: (Result<ListenAddress, _>, Result<usize, _>) = (address.parse(), count.parse());

@@ -82,7 +82,8 @@ pub(super) fn protocol_error(what: &str) -> io::Error {
 //
 // | new process | running gateway |
 // | --- | --- |
-// | `take over 4` | `sockets ADDRESS COUNT` and so many descriptors, for each address; `clock MICROSECONDS`; then `end` |
+// | `take over 5` | `sockets ADDRESS COUNT` and so many descriptors, for each address; `file DEVICE INODE PATH` for each file of
+// | | a Unix socket that goes with its listener; `clock MICROSECONDS`; then `end` |
 // | `state` | `state LENGTH` and so many bytes: bans, known clients and sessions; it writes no snapshot to disk from here on |
 // | `counts` | all that is counted but the keys, as [`transfer`](crate::store::handover::transfer) sends it; it is frozen now |
 // | `serving` | after `counts`, `yours` or `mine`: which process goes on with them; else `draining` |
@@ -92,17 +93,28 @@ pub(super) fn protocol_error(what: &str) -> io::Error {
 // socket, on which the keys follow (see [`handover`](crate::store::handover)). The new process accepts connections when
 // it has all keys. A connection that ends without a line means that the process at the other end is gone.
 //
-// The new process greets a gateway that does not know version 4 with the next older one: in version 3 the keys come before
-// `serving`, version 2 has no sessions, and version 1 neither clock nor `counts`.
+// The new process greets a gateway that does not know version 5 with the next older one: version 4 has no files, in version 3 the
+// keys come before `serving`, version 2 has no sessions, and version 1 neither clock nor `counts`.
 
 /// The first lines, the newest version first, and how counts are transferred then. The digit is the version of
 /// everything that follows, the encoding of counts included: a change of how a key's memory is written changes it too.
-pub(super) const GREETINGS: [(&str, Option<TransferVersion>); 4] = [
-    ("take over 4", Some(TransferVersion::V4)),
-    ("take over 3", Some(TransferVersion::V3)),
-    ("take over 2", Some(TransferVersion::V2)),
-    ("take over 1", None),
+pub(super) const GREETINGS: [Greeting; 5] = [
+    Greeting { line: "take over 5", counts: Some(TransferVersion::V4), knows_files: true },
+    Greeting { line: "take over 4", counts: Some(TransferVersion::V4), knows_files: false },
+    Greeting { line: "take over 3", counts: Some(TransferVersion::V3), knows_files: false },
+    Greeting { line: "take over 2", counts: Some(TransferVersion::V2), knows_files: false },
+    Greeting { line: "take over 1", counts: None, knows_files: false },
 ];
+
+/// The first line of a new process, and what it understands.
+#[derive(Debug)]
+pub(super) struct Greeting {
+    pub(super) line: &'static str,
+    /// How counts are transferred.
+    pub(super) counts: Option<TransferVersion>,
+    /// It removes the files of Unix sockets.
+    pub(super) knows_files: bool,
+}
 
 /// How long counts stay frozen for a new process that does not go on.
 pub(super) const FREEZE_TIMEOUT: Duration = Duration::from_secs(5);
