@@ -4,6 +4,7 @@ use std::thread;
 
 use envoy_types::pb::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
 use envoy_types::pb::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::Entry;
+use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::rate_limit::Unit;
 use envoy_types::pb::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
 use envoy_types::pb::google::protobuf::UInt64Value;
 use prost::Message;
@@ -138,6 +139,27 @@ fn of_a_call_that_the_configuration_denies_the_route_is_told_and_no_list() {
     let sentence = story["sentence"].as_str().expect("a sentence");
     let reason = ": the route users denies such descriptors by its configuration, whatever was counted.";
     assert!(sentence.ends_with(reason), "{sentence}");
+}
+
+#[test]
+fn under_a_ban_the_limit_is_told_too() {
+    let gateway = Gateway::start(
+        "listen: {address: 127.0.0.1:0, serves: decisions}\nupstream: http://127.0.0.1:1\nroutes: [{name: users, match: \
+         {domain: d}, limits: [{name: one, key: descriptor.user, rate: 1/hour, then: {ban: 2h}}]}]",
+    );
+    let connection = Connection::open(gateway.address());
+    let question =
+        RateLimitRequest { domain: "d".to_owned(), descriptors: vec![descriptor("a", None)], hits_addend: 1 };
+    // The second one trips the ban, under which the others are.
+    for code in [1, 2, 2, 2] {
+        let reply: RateLimitResponse = connection.call(METHOD, &framed(&question.encode_to_vec())).decoded();
+        let status = &reply.statuses[0];
+        let limit = status.current_limit.as_ref().expect("a limit");
+        let told = (status.code, &*limit.name, limit.requests_per_unit, limit.unit(), status.limit_remaining);
+        assert_eq!(told, (code, "one", 1, Unit::Hour, 0));
+        let reset = status.duration_until_reset.as_ref().map_or(0, |reset| reset.seconds);
+        assert_eq!(reset > 3600, code == 2, "{status:?}");
+    }
 }
 
 #[test]

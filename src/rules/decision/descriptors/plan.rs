@@ -114,7 +114,8 @@ pub struct DescriptorStatus {
     /// The tightest key that the limit counts it under: of the keys that deny, the one with the longest wait, else the
     /// key with the least left. `None`: it meets no limit.
     pub key: Option<KeyHash>,
-    /// The rate of that limit with the least left. `None`: it meets no limit, or the limit hides its state.
+    /// The rate of that limit with the least left, under a ban its first one. `None`: it meets no limit, or the limit hides its
+    /// state.
     pub current_limit: Option<CurrentLimit>,
     /// How many hits of that rate may follow. Zero without a current limit.
     pub remaining: u64,
@@ -176,11 +177,16 @@ fn status(plan: &DescriptorPlan<'_>, descriptor: &MetDescriptor, verdicts: &[Ver
         return DescriptorStatus::unmet();
     };
     let shown = tightest.filter(|_| limit.shown_rates().is_some());
+    // A banned key is not counted. The first rate then stands for its limit.
+    let of_ban = limit.shown_rates().filter(|_| wait.is_some()).and_then(|rates| rates.iter().next());
     let reset = wait.or(tightest.map(|(_, standing)| standing.reset));
     DescriptorStatus {
         is_over: wait.is_some(),
         key: Some(key),
-        current_limit: shown.map(|(rate, _)| CurrentLimit { name: Arc::clone(&limit.name), rate }),
+        current_limit: shown
+            .map(|(rate, _)| rate)
+            .or(of_ban.copied())
+            .map(|rate| CurrentLimit { name: Arc::clone(&limit.name), rate }),
         remaining: shown.map_or(0, |(_, standing)| standing.remaining),
         reset: reset.filter(|_| shown.is_some() || wait.is_some() && limit.headers != Detail::None),
     }
