@@ -83,9 +83,9 @@ fn attack(report: &AttackReport) -> Attack {
             .names
             .iter()
             .map(|account| AttackedAccount {
-                account: account.shown_name().to_owned(),
-                failed: account.failed,
-                signed_in: account.signed_in,
+                account: account.account.clone(),
+                failed: account.counts.failed,
+                signed_in: account.counts.signed_in,
             })
             .collect(),
         others_denied: report.others_denied,

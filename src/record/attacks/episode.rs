@@ -30,6 +30,9 @@ const MOST_AGENTS_SHARED: usize = 8;
 /// So many accounts of a client are told apart.
 const MOST_ACCOUNTS_OF_CLIENT: usize = 4;
 
+/// So many clients of an account are told apart.
+const MOST_CLIENTS_OF_ACCOUNT: usize = 4;
+
 /// A request that may be part of an attack, or a sign-in that is none.
 #[derive(Clone, Debug)]
 pub(super) struct Signal {
@@ -86,6 +89,15 @@ pub struct AccountTally {
     #[serde(skip)]
     name: Option<String>,
     masked: String,
+    /// By client, a few at most: whether one takes part shows only later.
+    clients: Vec<(IpAddr, AccountCounts)>,
+    /// Of clients that are not told apart.
+    rest: AccountCounts,
+}
+
+/// How requests for an account ended.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct AccountCounts {
     pub denied: u64,
     pub failed: u64,
     pub signed_in: u64,
@@ -150,8 +162,64 @@ impl AccountTally {
         self.name.as_deref().unwrap_or(&self.masked)
     }
 
+    /// How those requests ended whose client belongs to the attack, or is not told apart.
+    pub(super) fn counts_of(&self, belongs: impl Fn(IpAddr) -> bool) -> AccountCounts {
+        let mut sum = self.rest;
+        self.clients.iter().filter(|(client, _)| belongs(*client)).for_each(|(_, counts)| sum.merge(counts));
+        sum
+    }
+
+    fn all(&self) -> AccountCounts {
+        self.counts_of(|_| true)
+    }
+
+    /// Clients that have signed in are told apart first: few do, and most of them have no part in the attack.
+    fn add(&mut self, client: IpAddr, counts: &AccountCounts) {
+        if let Some((_, known)) = self.clients.iter_mut().find(|(known, _)| *known == client) {
+            return known.merge(counts);
+        }
+        if self.clients.len() < MOST_CLIENTS_OF_ACCOUNT {
+            return self.clients.push((client, *counts));
+        }
+        let replaced = self.clients.iter_mut().find(|(_, known)| counts.signed_in > 0 && known.signed_in == 0);
+        match replaced {
+            Some(place) => {
+                let (_, before) = std::mem::replace(place, (client, *counts));
+                self.rest.merge(&before);
+            }
+            None => self.rest.merge(counts),
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        if self.name.is_none() {
+            self.name.clone_from(&other.name);
+        }
+        other.clients.iter().for_each(|(client, counts)| self.add(*client, counts));
+        self.rest.merge(&other.rest);
+    }
+}
+
+impl AccountCounts {
+    fn of(signal: &Signal) -> Self {
+        let mut counts = Self::default();
+        let counter = match signal.kind {
+            SignalKind::Denied(_) => &mut counts.denied,
+            SignalKind::Failed => &mut counts.failed,
+            SignalKind::SignedIn => &mut counts.signed_in,
+        };
+        *counter = signal.weight;
+        counts
+    }
+
     pub fn requests(&self) -> u64 {
         self.denied + self.failed + self.signed_in
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.denied += other.denied;
+        self.failed += other.failed;
+        self.signed_in += other.signed_in;
     }
 }
 
@@ -203,20 +271,20 @@ impl Episode {
         let tally = self.accounts.entry(account.id).or_insert_with(|| AccountTally {
             name: Some(account.name.to_string()),
             masked: account.masked.to_string(),
-            denied: 0,
-            failed: 0,
-            signed_in: 0,
+            clients: Vec::new(),
+            rest: AccountCounts::default(),
         });
-        match signal.kind {
-            SignalKind::Denied(_) => tally.denied += signal.weight,
-            SignalKind::Failed => tally.failed += signal.weight,
-            SignalKind::SignedIn => tally.signed_in += signal.weight,
-        }
+        tally.add(signal.client, &AccountCounts::of(signal));
     }
 
     /// Whether a client has taken part so far.
     pub(super) fn has_attacker(&self, client: IpAddr) -> bool {
         self.clients.get(&client).is_some_and(ClientTally::takes_part)
+    }
+
+    /// Whether requests of a client count as of the attack: it takes part, or it is not told apart.
+    pub(super) fn counts(&self, client: IpAddr) -> bool {
+        self.clients.get(&client).is_none_or(ClientTally::takes_part)
     }
 
     pub(super) fn is_over(&self, now: Timestamp) -> bool {
@@ -243,14 +311,7 @@ impl Episode {
         for (id, tally) in &other.accounts {
             match self.accounts.get_mut(id) {
                 None => drop(self.accounts.insert(*id, tally.clone())),
-                Some(known) => {
-                    if known.name.is_none() {
-                        known.name.clone_from(&tally.name);
-                    }
-                    known.denied += tally.denied;
-                    known.failed += tally.failed;
-                    known.signed_in += tally.signed_in;
-                }
+                Some(known) => known.merge(tally),
             }
         }
         self.more_accounts += other.more_accounts;
@@ -270,7 +331,7 @@ impl Episode {
             shared.rest.merge(tally);
         }
         shared.rest.accounts.clear();
-        let left_out = keep_heaviest(&mut shared.accounts, MOST_ACCOUNTS_SHARED, AccountTally::requests);
+        let left_out = keep_heaviest(&mut shared.accounts, MOST_ACCOUNTS_SHARED, |tally| tally.all().requests());
         shared.more_accounts += left_out.len() as u64;
         keep_heaviest(&mut shared.agents, MOST_AGENTS_SHARED, |requests| *requests);
         shared
@@ -385,6 +446,16 @@ mod tests {
         assert_eq!((one.since, one.last), (START, START + Duration::from_secs(3)));
         assert_eq!(one.clients[&IpAddr::from([127, 0, 0, 1])].requests(), 2);
         assert_eq!(one.clients[&IpAddr::from([127, 0, 0, 2])].before, 2);
+        // Only what clients of the attack asked for an account counts: the user's own sign-in does not, wherever it was seen.
+        let mut alice = one.accounts[&AccountId(1)].clone();
+        for number in 1..=10 {
+            alice.add([127, 0, 1, number].into(), &AccountCounts { failed: 1, ..AccountCounts::default() });
+        }
+        let user = IpAddr::from([127, 0, 0, 9]);
+        alice.add(user, &AccountCounts { signed_in: 1, ..AccountCounts::default() });
+        assert_eq!((alice.clients.len(), alice.all()), (4, AccountCounts { denied: 1, failed: 11, signed_in: 1 }));
+        let of_attack = alice.counts_of(|client| client != user);
+        assert_eq!(of_attack, AccountCounts { denied: 1, failed: 11, signed_in: 0 });
         // The gateway that saw the name shows it.
         let name = |account| one.accounts[&AccountId(account)].shown_name();
         assert_eq!((name(1), name(2)), ("alice", "a***"));

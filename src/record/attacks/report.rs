@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use siphasher::sip::SipHasher13;
 
-use crate::record::attacks::episode::{AccountTally, ClientTally, Episode};
+use crate::record::attacks::episode::{AccountCounts, AccountTally, ClientTally, Episode};
 use crate::words::clock::Timestamp;
 use crate::words::units::counted;
 
@@ -45,12 +45,20 @@ pub struct AttackReport {
     /// Each with its clients and its requests, those with the most requests first.
     pub networks: Vec<(IpNet, u64, u64)>,
     pub agents: Vec<(String, u64)>,
-    /// Those with the most requests first.
-    pub names: Vec<AccountTally>,
+    /// Those with the most requests first. Only those of clients of the attack count.
+    pub names: Vec<AttackedName>,
     pub others_denied: u64,
     /// The networks that a ban would have to name, and how many users it would meet.
     pub ban: Vec<IpNet>,
     pub would_hit: u64,
+}
+
+/// An account that is attacked.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct AttackedName {
+    /// In clear where this gateway saw it.
+    pub account: String,
+    pub counts: AccountCounts,
 }
 
 /// What an attack tries.
@@ -110,12 +118,12 @@ impl AttackReport {
         if sum.requests() < FEWEST_REQUESTS || sum.requests() * 60 < FEWEST_A_MINUTE * seconds {
             return None;
         }
-        let mut names: Vec<AccountTally> = episode.accounts.values().filter(|it| it.is_attacked()).cloned().collect();
+        let mut names: Vec<AttackedName> = episode.accounts.values().filter_map(|it| attacked(it, episode)).collect();
         names.sort_by(|one, other| {
-            let rank = |it: &AccountTally| (it.signed_in > 0 && it.failed > 0, it.requests());
-            rank(other).cmp(&rank(one)).then_with(|| one.shown_name().cmp(other.shown_name()))
+            let rank = |it: &AccountCounts| (it.signed_in > 0 && it.failed > 0, it.requests());
+            rank(&other.counts).cmp(&rank(&one.counts)).then_with(|| one.account.cmp(&other.account))
         });
-        let attempts = names.iter().map(AccountTally::requests).sum();
+        let attempts = names.iter().map(|it| it.counts.requests()).sum();
         let accounts = names.len() as u64 + episode.more_accounts;
         let clients = attackers.len() as u64 + episode.more_clients;
         names.truncate(MOST_NAMED);
@@ -191,11 +199,10 @@ impl AttackReport {
     }
 }
 
-impl AccountTally {
-    /// Whether it failed or was denied. A user of the route who just signs in is not part of the attack.
-    fn is_attacked(&self) -> bool {
-        self.denied + self.failed > 0
-    }
+/// `None`: no client of the attack failed or was denied for it.
+fn attacked(account: &AccountTally, episode: &Episode) -> Option<AttackedName> {
+    let counts = account.counts_of(|client| episode.counts(client));
+    (counts.denied + counts.failed > 0).then(|| AttackedName { account: account.shown_name().to_owned(), counts })
 }
 
 /// Stays the same while the attack lasts, and on all gateways.

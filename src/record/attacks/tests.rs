@@ -46,7 +46,7 @@ fn failures_of_many_accounts_are_an_attack_that_users_have_no_part_in() {
     let [report] = &reports[..] else { panic!("{reports:?}") };
     assert_eq!(
         (report.kind, &*report.route, report.clients, report.accounts),
-        (report::AttackKind::Stuffing, "login", 4, 65)
+        (report::AttackKind::Stuffing, "login", 4, 60)
     );
     assert_eq!((report.failed, report.signed_in, report.would_hit, report.is_over), (60, 0, 0, false));
     assert_eq!(report.ban.iter().map(plain_text).collect::<Vec<_>>(), ["203.0.113.0/30"]);
@@ -60,6 +60,25 @@ fn failures_of_many_accounts_are_an_attack_that_users_have_no_part_in() {
 
 fn plain_text(network: &ipnet::IpNet) -> String {
     report::plain(network)
+}
+
+#[test]
+fn the_sign_in_of_the_user_is_no_success_of_the_attack() {
+    let attacks = Attacks::default();
+    note(&attacks, [198, 51, 100, 1], "alice", true, false, 0);
+    for number in 0..30_u8 {
+        note(&attacks, [203, 0, 113, number % 3], "alice", false, false, 2);
+    }
+    let told = || {
+        gather(&attacks, 3);
+        let report = attacks.report(&[], 60, at(3)).remove(0);
+        let [alice] = &report.names[..] else { panic!("{report:?}") };
+        (report.failed, report.signed_in, alice.counts.failed, alice.counts.signed_in)
+    };
+    assert_eq!(told(), (30, 0, 30, 0));
+    // A client of the attack that got in is another matter.
+    note(&attacks, [203, 0, 113, 1], "alice", true, false, 3);
+    assert_eq!(told(), (30, 1, 30, 1));
 }
 
 #[test]
@@ -94,7 +113,7 @@ fn two_gateways_report_one_attack_under_one_id() {
     let (mine, theirs) = (one.report(&[record(&other)], 60, at(21)), other.report(&[record(&one)], 60, at(21)));
     assert_eq!((mine[0].failed, mine[0].clients, mine[0].kind), (40, 2, report::AttackKind::Guessing));
     assert_eq!((&mine[0].id, mine[0].failed), (&theirs[0].id, theirs[0].failed));
-    assert_eq!(mine[0].names[0].shown_name(), "alice");
+    assert_eq!(mine[0].names[0].account, "alice");
     assert_eq!(AttackRecord::from_bytes(b"\xff"), None);
 }
 
