@@ -128,6 +128,11 @@ impl Connection {
         self.group.drain_stage() != DrainStage::Running
     }
 
+    /// Whether the connection should close as soon as its requests are answered.
+    pub(super) fn is_drained(&self) -> bool {
+        self.group.drain_stage() >= DrainStage::Draining
+    }
+
     pub(super) fn group(&self) -> &ConnectionGroup {
         &self.group
     }

@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use h2::server::{Builder, Connection as H2Connection, Handshake, SendResponse};
 use h2::{Ping, PingPong, Reason, RecvStream};
 use http::StatusCode;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::frame_tap::{FrameTap, LeftChannel};
 use super::head::{Http2RequestHead, ParsedHead};
@@ -20,6 +20,7 @@ use crate::listen::http2::head_assembler::PendingHeads;
 use crate::listen::http2::stream;
 use crate::listen::http2::stream::{Http2InterimSender, OpenStream};
 use crate::listen::http2::tunnel::PendingTunnel;
+use crate::listen::watchdog::DRAIN_GRACE;
 use crate::listen::{Connection, ConnectionSettings, IncomingBody, IncomingRequest, RefusedHead, RequestHandler};
 use crate::wire::http2::Body;
 
@@ -33,6 +34,8 @@ pub(in crate::listen) struct Http2Session<'c, H> {
     left: LeftChannel,
     state: State,
     is_draining: bool,
+    /// From then on no further request is served.
+    last_call: Option<Instant>,
     /// `None` before the first PING.
     pings: Option<PingPong>,
 }
@@ -80,6 +83,7 @@ impl<'c, H: RequestHandler> Http2Session<'c, H> {
             left,
             state: State::Handshake(handshake),
             is_draining: false,
+            last_call: None,
             pings: None,
         }
     }
@@ -121,9 +125,13 @@ impl<'c, H: RequestHandler> Http2Session<'c, H> {
         left.take()
     }
 
-    /// Finishes the requests in progress, and accepts no further ones.
+    /// Finishes the requests in progress, and accepts no further ones: h2 does when the client has confirmed that it knows, and
+    /// a client that never does gets a grace alone. Called again at each stage of a drain.
     pub(in crate::listen) fn start_drain(&mut self) {
         self.is_draining = true;
+        if self.connection.is_drained() {
+            self.last_call.get_or_insert_with(|| Instant::now() + DRAIN_GRACE);
+        }
         if let State::Open(open) = &mut self.state {
             open.graceful_shutdown();
         }
@@ -143,6 +151,10 @@ impl<'c, H: RequestHandler> Http2Session<'c, H> {
 
     fn open(&self, body: RecvStream, mut respond: SendResponse<Bytes>) {
         match self.pending_heads.take(respond.stream_id().as_u32()) {
+            // It may be sent again, on another connection.
+            Some(_) if self.last_call.is_some_and(|end| Instant::now() >= end) => {
+                respond.send_reset(Reason::REFUSED_STREAM);
+            }
             Some(ParsedHead::Request(head)) => self.serve(*head, body, respond),
             Some(ParsedHead::Refused(refused)) => self.refuse(*refused, body, respond),
             // Cannot happen: the head is pushed before h2 reads the stub of its stream.

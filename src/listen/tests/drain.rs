@@ -67,6 +67,43 @@ async fn half_a_head_is_read_to_its_end_while_draining() {
 }
 
 #[tokio::test]
+async fn a_client_that_does_not_heed_a_goaway_gets_no_answers_for_ever() {
+    let server = Server::start(settings());
+    let mut client = server.connect().await;
+    let request = |stream: u8, path: &[u8]| {
+        let head = [&b"\x82\x86\x41\x01a"[..], path].concat();
+        [&[0, 0, u8::try_from(head.len()).unwrap(), 1, 5, 0, 0, 0, stream], &head[..]].concat()
+    };
+    client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
+    client.send(&request(1, b"\x04\x05/wait")).await;
+    eventually(|| server.app.started.load(Ordering::SeqCst) == 1).await;
+    let connections = server.connections.clone();
+    let draining = tokio::spawn(async move { connections.drain().await });
+
+    let mut received = Vec::new();
+    let refused = async {
+        for stream in (3..=u8::MAX).step_by(2) {
+            client.send(&request(stream, b"\x84")).await;
+            let _ = tokio::time::timeout(SHORT, client.stream.read_buf(&mut received)).await;
+            let reset = [0, 0, 4, 3, 0, 0, 0, 0, stream, 0, 0, 0, 7];
+            if received.windows(reset.len()).any(|part| part == reset) {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(LONG, refused).await.expect("it is refused");
+    // The request that was under way before is answered all the same.
+    server.app.gate.add_permits(1);
+    let answered = async {
+        while !received.windows(6).any(|part| part == b"waited") {
+            assert_ne!(client.stream.read_buf(&mut received).await.unwrap(), 0, "closed");
+        }
+    };
+    tokio::time::timeout(LONG, answered).await.expect("it is answered");
+    draining.abort();
+}
+
+#[tokio::test]
 async fn one_listener_is_drained_without_the_others() {
     let server = Server::start(settings());
     let listener = server.connections.part();
