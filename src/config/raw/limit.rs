@@ -86,7 +86,7 @@ section! {
     }
     later {
         "when" => "put the limit on a route of its own, whose `match` says which requests it is for",
-        "zone" => "remove it: a window is a span such as `1000/day`, wherever it begins",
+        "zone" => "remove it: counters are kept by the name of the limit, and windows follow no calendar",
     }
     rules {
         grammar::one_of(&["rate", "concurrent"]),

@@ -36,6 +36,7 @@ pub(super) const ADVICE: &[(&str, &str)] = &[
     ("get the certificate with an ACME client", CONTENT),
     ("name one file", "which of the files is meant is not known"),
     ("write the whole name", "which of the names is meant is not known"),
+    ("fetch it into a file at times", "another program fetches it"),
     ("write each server", "which servers are meant is not known"),
     ("write a route for each domain", "which domains are meant is not known"),
     ("name each, or leave the methods out", "which methods are meant is not known"),
