@@ -17,6 +17,7 @@ use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Version};
 use parking_lot::Mutex;
 use siphasher::sip128::{Hasher128, SipHasher24};
+use smallvec::SmallVec;
 use tokio::time::Instant;
 use tracing::warn;
 
@@ -108,7 +109,8 @@ fn admit(state: &AdminState, access: PathAccess, request: &Request<Body>) -> Res
     }
 }
 
-/// A token that is not the right one is a guess. After a few of them an address waits, whatever it sends.
+/// A token that is not the right one is a guess. After a few of them an address waits, whatever it sends: but not after the same
+/// one again and again, as a program sends it whose token is old.
 fn check_bearer(state: &AdminState, token: &Token, request: &Request<Body>) -> Result<(), Refusal> {
     let Some(presented) = presented(request.headers()) else { return Err(unauthorized().into()) };
     let (peer, now) = (peer(request), Instant::now());
@@ -118,8 +120,9 @@ fn check_bearer(state: &AdminState, token: &Token, request: &Request<Body>) -> R
     if token.matches(presented) {
         return Ok(());
     }
-    state.failed_bearers.add(peer, now);
-    warn!(%peer, "a program sent a wrong token to the admin API");
+    if state.failed_bearers.add(peer, token.hash_of(presented), now) {
+        warn!(%peer, "a program sent a wrong token to the admin API");
+    }
     Err(unauthorized().into())
 }
 
@@ -179,7 +182,12 @@ impl Token {
     }
 
     pub(super) fn matches(&self, presented: &[u8]) -> bool {
-        hash(&self.secret, presented) == self.hash
+        self.hash_of(presented) == self.hash
+    }
+
+    /// Tells wrong tokens apart.
+    pub(super) fn hash_of(&self, presented: &[u8]) -> u128 {
+        hash(&self.secret, presented)
     }
 }
 
@@ -197,42 +205,51 @@ impl fmt::Debug for Token {
 
 // Bounds how often an address may try a token.
 
-/// Failed attempts of one address in one minute.
-const MAX_FAILURES: u32 = 5;
+/// So many different wrong tokens an address may send in one minute.
+const MAX_GUESSES: usize = 5;
 
 const WINDOW: Duration = Duration::from_secs(60);
 
 const MAX_ADDRESSES: usize = 1024;
 
-/// The failed attempts of the last minute, by address. The one that failed longest ago makes room for another.
+/// The wrong tokens of the last minute, by address. The address whose first one is the oldest makes room for another.
 #[derive(Debug, Default)]
 pub(in crate::admin) struct FailedAttempts {
-    failed: Mutex<HashMap<IpAddr, Failures>>,
+    failed: Mutex<HashMap<IpAddr, WrongTokens>>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Failures {
-    count: u32,
+#[derive(Debug)]
+struct WrongTokens {
+    /// Different ones.
+    hashes: SmallVec<[u128; MAX_GUESSES]>,
     first: Instant,
 }
 
 impl FailedAttempts {
     /// How long this address must wait before it may try again. `None`: it may try now.
     pub(in crate::admin) fn wait(&self, peer: IpAddr, now: Instant) -> Option<Duration> {
-        let failures = *self.failed.lock().get(&network(peer))?;
-        let age = now.duration_since(failures.first);
-        (failures.count >= MAX_FAILURES).then(|| WINDOW.checked_sub(age))?.filter(|wait| !wait.is_zero())
+        let failed = self.failed.lock();
+        let wrong = failed.get(&network(peer)).filter(|wrong| wrong.hashes.len() >= MAX_GUESSES)?;
+        WINDOW.checked_sub(now.duration_since(wrong.first)).filter(|wait| !wait.is_zero())
     }
 
-    pub(in crate::admin) fn add(&self, peer: IpAddr, now: Instant) {
+    /// Returns whether it is another token than those before.
+    pub(in crate::admin) fn add(&self, peer: IpAddr, token: u128, now: Instant) -> bool {
         let mut failed = self.failed.lock();
-        failed.retain(|_, failures| now.duration_since(failures.first) < WINDOW);
+        failed.retain(|_, wrong| now.duration_since(wrong.first) < WINDOW);
+        let peer = network(peer);
         if failed.len() >= MAX_ADDRESSES
-            && let Some(oldest) = failed.iter().min_by_key(|(_, failures)| failures.first).map(|(peer, _)| *peer)
+            && !failed.contains_key(&peer)
+            && let Some(oldest) = failed.iter().min_by_key(|(_, wrong)| wrong.first).map(|(peer, _)| *peer)
         {
             failed.remove(&oldest);
         }
-        failed.entry(network(peer)).or_insert(Failures { count: 0, first: now }).count += 1;
+        let wrong = failed.entry(peer).or_insert_with(|| WrongTokens { hashes: SmallVec::new(), first: now });
+        let is_new = !wrong.hashes.contains(&token);
+        if is_new {
+            wrong.hashes.push(token);
+        }
+        is_new
     }
 }
 
@@ -325,12 +342,15 @@ mod tests {
         let wait = |text: &str, second| attempts.wait(peer(text), now + Duration::from_secs(second));
         for second in 0..5 {
             assert_eq!(wait("2001:db8::1", second), None);
-            attempts.add(peer("2001:db8::1"), now + Duration::from_secs(second));
+            for again in [false, true] {
+                let is_new = attempts.add(peer("2001:db8::1"), second.into(), now + Duration::from_secs(second));
+                assert_eq!(is_new, !again);
+            }
         }
         assert_eq!(wait("2001:db8::2", 10), Some(Duration::from_secs(50)));
         assert_eq!(wait("2001:db8:0:1::1", 10), None);
         assert_eq!(wait("2001:db8::1", 60), None);
-        attempts.add(peer("2001:db8::1"), now + Duration::from_secs(61));
+        assert!(attempts.add(peer("2001:db8::1"), 0, now + Duration::from_secs(61)));
         assert_eq!(wait("2001:db8::1", 61), None);
     }
 
@@ -338,7 +358,7 @@ mod tests {
     fn many_addresses_do_not_grow_the_table() {
         let (attempts, now) = (FailedAttempts::default(), Instant::now());
         for number in 0..2 * u32::try_from(MAX_ADDRESSES).unwrap() {
-            attempts.add(std::net::Ipv4Addr::from_bits(number).into(), now);
+            attempts.add(std::net::Ipv4Addr::from_bits(number).into(), 0, now);
         }
         assert_eq!(attempts.failed.lock().len(), MAX_ADDRESSES);
     }

@@ -146,7 +146,7 @@ fn components() -> Components {
             ),
         )
         .response(NO_TOKEN, problem("The token is missing or wrong."))
-        .response(TOO_MANY, problem("This address sent five wrong tokens in a minute. `Retry-After` says how long it waits."))
+        .response(TOO_MANY, problem("This address sent five different wrong tokens in a minute. `Retry-After` says how long it waits."))
         .response(
             FOREIGN,
             problem(

@@ -86,7 +86,7 @@ async fn show(State(state): State<Arc<AdminState>>, request: Request<Body>) -> J
         )),
         (status = 400, description = "The request is wrong, or no token is configured."),
         (status = 401, description = "The token is wrong."),
-        (status = 429, description = "This address tried five wrong tokens in a minute.", headers(
+        (status = 429, description = "This address tried five different wrong tokens in a minute.", headers(
             ("Retry-After" = u64, description = "In seconds."),
         )),
     )
@@ -104,9 +104,11 @@ async fn open(State(state): State<Arc<AdminState>>, request: Request<Body>) -> R
     if let Some(wait) = state.failed_attempts.wait(peer, now) {
         return Err(too_many_attempts(wait));
     }
-    if !token.matches(presented.trim().as_bytes()) {
-        state.failed_attempts.add(peer, now);
-        warn!(%peer, "a browser sent a wrong token to the dashboard");
+    let presented = presented.trim().as_bytes();
+    if !token.matches(presented) {
+        if state.failed_attempts.add(peer, token.hash_of(presented), now) {
+            warn!(%peer, "a browser sent a wrong token to the dashboard");
+        }
         return Err(Problem::new(StatusCode::UNAUTHORIZED, "the token is wrong").into_response());
     }
     let session = state.sessions.open(place, now);

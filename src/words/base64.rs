@@ -96,7 +96,8 @@ pub fn other_spellings(value: &str) -> Vec<String> {
 }
 
 fn folded(value: &str) -> Option<String> {
-    let mut digits: String = value.chars().filter_map(standard_digit).collect();
+    let mut digits = String::with_capacity(value.len());
+    digits.extend(value.chars().filter_map(standard_digit));
     if digits.len() < MIN_DIGITS {
         return None;
     }

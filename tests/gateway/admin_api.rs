@@ -156,10 +156,21 @@ fn a_token_is_asked_for_and_read_again_when_it_changes() {
     let before = gateway.reloads();
     gateway.write("token", "  second-token  \n");
     eventually("the token is read", || gateway.reloads() > before);
-    assert_eq!(ask("Bearer first-token").status, 401);
+    // A program that goes on with the old one guesses nothing, and does not shut out the others at its address.
+    assert!((0..10).all(|_| ask("Bearer first-token").status == 401));
     assert_eq!(ask("Bearer second-token").status, 200);
+    assert!((0..10).all(|number| ask(&format!("Bearer guess-{number}")).status == if number < 2 { 401 } else { 429 }));
+    assert_eq!(ask("Bearer second-token").status, 429);
+}
 
-    // A missing token file opens nothing: the old token stays in use.
+#[test]
+fn a_missing_token_file_opens_nothing() {
+    let config = "admin: {address: 127.0.0.1:0, token_file: token}\nupstream: http://127.0.0.1:1\n";
+    let gateway = Gateway::with_files(config, &[("token", "second-token\n")]);
+    let ask =
+        |token: &str| Request::new(gateway.admin(), "GET", "/api/v1/limits").header("Authorization", token).send();
+
+    // The old token stays in use.
     let before = gateway.reloads();
     std::fs::remove_file(gateway.path("token")).unwrap();
     gateway.signal("HUP");

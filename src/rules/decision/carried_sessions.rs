@@ -87,11 +87,14 @@ impl CarriedSessions {
                 left = less;
                 let name = number_of(carrier, name, hasher);
                 for session in readings(carrier, &value, hasher) {
-                    if !carried.sessions().any(|known| known == session) {
-                        let (account, has_ended) = (None, false);
-                        let found =
-                            CarriedSession { value: session, session, carrier: number, name, account, has_ended };
-                        carried.look_up(found, hasher, &lookup);
+                    let (account, has_ended) = (None, false);
+                    let found = CarriedSession { value: session, session, carrier: number, name, account, has_ended };
+                    if carried.sessions().any(|known| known == session) {
+                        continue;
+                    }
+                    // A part of a session is none: nothing else is read of a value that is one.
+                    if carried.look_up(found, hasher, &lookup) {
+                        break;
                     }
                 }
             };
@@ -104,16 +107,21 @@ impl CarriedSessions {
         carried
     }
 
-    /// Adds a value with every account that it is of, or with the one that it was of.
-    fn look_up(&mut self, value: CarriedSession, hasher: &KeyHasher, lookup: impl Fn(KeyHash) -> Option<KeyHash>) {
+    /// Adds a value with every account that it is of, or with the one that it was of. Returns whether there is any.
+    fn look_up(
+        &mut self,
+        value: CarriedSession,
+        hasher: &KeyHasher,
+        lookup: impl Fn(KeyHash) -> Option<KeyHash>,
+    ) -> bool {
         let mut carried = CarriedSession { account: lookup(value.session), ..value };
         if carried.account.is_none() {
             let account = lookup(former(value.session, hasher));
             self.found.push(CarriedSession { account, has_ended: account.is_some(), ..value });
-            return;
+            return account.is_some();
         }
         for _ in 0..MAX_ACCOUNTS {
-            let Some(account) = carried.account else { return };
+            let Some(account) = carried.account else { break };
             let mark = UserMark::of(account);
             if !self.users.contains(&mark) {
                 self.users.push(mark);
@@ -122,6 +130,7 @@ impl CarriedSessions {
             carried.session = beside(carried.session, hasher);
             carried.account = lookup(carried.session);
         }
+        true
     }
 
     /// The accounts of the sessions, each once.
@@ -389,8 +398,8 @@ fn session(carrier: &SessionCarrier, value: &str, hasher: &KeyHasher) -> Option<
 /// one session.
 fn readings(carrier: &SessionCarrier, value: &str, hasher: &KeyHasher) -> impl Iterator<Item = KeyHash> {
     let first = session(carrier, value, hasher);
-    let others = if first.is_some() { base64::other_spellings(value) } else { Vec::new() };
-    first.into_iter().chain(others.into_iter().map(move |other| hash(carrier, &other, hasher)))
+    let others = first.map(|_| std::iter::once_with(|| base64::other_spellings(value)).flatten());
+    first.into_iter().chain(others.into_iter().flatten().map(move |other| hash(carrier, &other, hasher)))
 }
 
 fn hash(carrier: &SessionCarrier, value: &str, hasher: &KeyHasher) -> KeyHash {
