@@ -137,10 +137,11 @@ fn an_address_may_try_few_tokens_and_none_is_repeated() {
     let gateway = with_token(&origin);
     assert_eq!(ask(&gateway, "POST", "/session").json("{").status(), 400);
     assert_eq!(ask(&gateway, "POST", "/session").json(r#"{"token": "s3cret", "more": 1}"#).status(), 400);
-    for _ in 0..5 {
-        let refused = offer(&gateway, "hunter2");
+    // The same one again is no further guess.
+    for guess in (0..9).map(|number| format!("hunter{}", number / 2)) {
+        let refused = offer(&gateway, &guess);
         assert_eq!(refused.status, 401);
-        assert!(!refused.text().contains("hunter2") && refused.header("set-cookie").is_none());
+        assert!(!refused.text().contains("hunter") && refused.header("set-cookie").is_none());
     }
     let refused = offer(&gateway, "s3cret");
     assert_eq!(refused.status, 429);
@@ -150,7 +151,7 @@ fn an_address_may_try_few_tokens_and_none_is_repeated() {
     assert_eq!(other.status(), 201);
     let bearer = ask(&gateway, "GET", "/api/v1/bans").header("Authorization", "Bearer s3cret");
     assert_eq!(bearer.status(), 200);
-    assert!(!gateway.stderr().join("\n").contains("hunter2"));
+    assert!(!gateway.stderr().join("\n").contains("hunter"));
 }
 
 #[test]
