@@ -75,8 +75,8 @@ pub fn one_spelling(value: &str) -> Cow<'_, str> {
     folded(value).map_or(Cow::Borrowed(value), Cow::Owned)
 }
 
-/// Further spellings of the same, as one spelling each: decoders stop at padding or at what is no digit, in the whole value or behind its
-/// last dot, and some pass over `-` and `_`.
+/// Further spellings of the same, as one spelling each: decoders stop at padding or at what is no digit, in the whole value or
+/// behind its last dot, and some pass over `-` and `_`.
 pub fn other_spellings(value: &str) -> Vec<String> {
     if value.bytes().all(|byte| STANDARD.contains(&byte)) {
         return Vec::new();
